@@ -1,0 +1,78 @@
+# Every target sets up $(VENV) by itself. You need make and Python 3.11 or newer.
+
+PYTHON ?= python3
+VENV ?= .venv
+JOBS ?= 2
+PORT ?= 8000
+
+ifeq ($(strip $(VENV)),)
+$(error VENV is empty: is the conda environment active?)
+endif
+
+PY := $(VENV)/bin/python
+READY := $(VENV)/.hetlit-ready
+LIBRARY := $(wildcard hetlit/*.py)
+PAGES := $(shell find book -type f ! -path '*/.*' ! -path '*/__pycache__/*')
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help book serve test lab notebooks bench clean moved
+
+help: ## say what each target does
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+
+book: _build/.book ## build the site and say where it is
+	@echo "The book is at _build/html/index.html"
+
+serve: book ## build the site and serve it at http://127.0.0.1:8000 (PORT=8000)
+	$(PY) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
+
+test: $(READY) ## lint, types, unit tests, doctests, notebooks, book; warnings are errors
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(PY) -m pytest -n $(JOBS) --dist worksteal
+	$(PY) -m pytest -n $(JOBS) --dist loadscope --nbval --nbval-current-env book
+	@$(MAKE) --no-print-directory book
+
+lab: $(READY) ## open the chapters in JupyterLab
+	$(PY) -m jupyterlab --ip=127.0.0.1 --notebook-dir=book
+
+notebooks: $(READY) ## run notebooks and README example again, store outputs in one form
+	$(PY) -m tools.notebooks
+	$(PY) -m tools.readme
+
+bench: $(READY) ## measure accuracy and speed
+	$(PY) -m benchmarks
+
+clean: ## delete the site and all caches; .venv stays
+	rm -rf _build build hetlit.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
+
+# The environment is stale when a requirement changes or the folder has moved.
+ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
+$(READY): moved
+endif
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo 'Python 3.11 or newer (with venv) is needed: make PYTHON=python3.12 ...'; exit 1; }
+	@if [ -e $(VENV)/pyvenv.cfg ] && ! $(PY) -c '' 2>/dev/null; then rm -rf $(VENV); fi
+	@[ -x $(PY) ] || $(PYTHON) -m venv $(VENV)
+	@echo 'Installing what constraints.txt pins into $(VENV): a few minutes the first time.'
+	@$(PY) -m pip install --quiet --disable-pip-version-check \
+	  --constraint constraints.txt --editable '.[dev]'
+	@$(PY) -c 'import matplotlib.font_manager' # builds the font cache now, not in a cell
+	@echo '$(CURDIR)' > $@
+
+# Stored results of cells know nothing of the library: forget them when it changes.
+_build/.library: $(READY) $(LIBRARY)
+	@rm -rf _build
+	@mkdir -p _build
+	@touch $@
+
+_build/.book: _build/.library _config.yml _toc.yml tools/book_site.py $(PAGES)
+	@$(PY) -c 'from jupyter_book.cli.main import main; main()' \
+	  build . -W -n --keep-going || \
+	  { rm -rf _build/.doctrees; exit 1; } # so that a warning is not forgotten
+	@touch $@

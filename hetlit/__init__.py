@@ -1,0 +1,51 @@
+"""hetlit: one private mean of users who hold different amounts of data.
+
+The names below are the library; `hetlit.sizes` has the size profiles and
+`hetlit.concentration` more ways to say how far a user's mean strays.
+"""
+
+__version__ = "0.1.0"
+
+from . import sizes
+from .concentration import sub_gaussian_width
+from .estimate import Estimate, Trace
+from .ideal import estimate_ideal
+from .initial import initial_mean, initial_mean_error, initial_variance
+from .model import Users, sample_users, user_variance
+from .nonprivate import estimate_nonprivate, estimate_nonprivate_ideal
+from .populations import Beta, Constant, TruncatedGaussian, TwoPoint
+from .privacy import Ledger
+from .public_size import estimate_public_size
+from .weights import (
+    best_threshold,
+    inverse_variance_weights,
+    optimal_weights,
+    truncated_weights,
+)
+
+__all__ = [
+    "Beta",
+    "Constant",
+    "Estimate",
+    "Ledger",
+    "Trace",
+    "TruncatedGaussian",
+    "TwoPoint",
+    "Users",
+    "__version__",
+    "best_threshold",
+    "estimate_ideal",
+    "estimate_nonprivate",
+    "estimate_nonprivate_ideal",
+    "estimate_public_size",
+    "initial_mean",
+    "initial_mean_error",
+    "initial_variance",
+    "inverse_variance_weights",
+    "optimal_weights",
+    "sample_users",
+    "sizes",
+    "sub_gaussian_width",
+    "truncated_weights",
+    "user_variance",
+]

@@ -1,0 +1,132 @@
+"""Argument checks shared by the whole library.
+
+Every function returns the checked value in its plain form, or raises an error
+that names the argument, shows the offending value and says what is allowed.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+def real(name: str, value: Any, allowed: str = "a finite number") -> float:
+    """Return `value` as a finite float."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be {allowed}, not {value!r}")
+    if not math.isfinite(value):
+        raise ValueError(f"{name} must be {allowed}, not {value!r}")
+    return float(value)
+
+
+def positive(name: str, value: Any) -> float:
+    """Return `value` as a finite float above zero."""
+    number = real(name, value, "a finite number above 0")
+    if number <= 0:
+        raise ValueError(f"{name} must be a finite number above 0, not {value!r}")
+    return number
+
+
+def between(name: str, value: Any, low: float, high: float) -> float:
+    """Return `value` as a float in the closed interval [low, high]."""
+    allowed = f"a number in [{low:g}, {high:g}]"
+    number = real(name, value, allowed)
+    if not low <= number <= high:
+        raise ValueError(f"{name} must be {allowed}, not {value!r}")
+    return number
+
+
+def strictly_between(name: str, value: Any, low: float, high: float) -> float:
+    """Return `value` as a float in the open interval (low, high)."""
+    allowed = f"a number strictly between {low:g} and {high:g}"
+    number = real(name, value, allowed)
+    if not low < number < high:
+        raise ValueError(f"{name} must be {allowed}, not {value!r}")
+    return number
+
+
+def integer(name: str, value: Any, minimum: int) -> int:
+    """Return `value` as an int of at least `minimum`."""
+    allowed = f"a whole number of at least {minimum}"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be {allowed}, not {value!r}")
+    if value < minimum:
+        raise ValueError(f"{name} must be {allowed}, not {value!r}")
+    return int(value)
+
+
+def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    """Return `value` if it is one of the allowed words."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be one of {allowed}, not {value!r}")
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {allowed}, not {value!r}")
+    return value
+
+
+def mean_and_variance(p: Any, var_p: Any) -> tuple[float, float]:
+    """Return (p, var_p), a mean and a variance that some law on [0, 1] has."""
+    p = between("p", p, 0.0, 1.0)
+    var_p = real("var_p", var_p, "a number in [0, p(1-p)]")
+    if not 0.0 <= var_p <= p * (1.0 - p) * (1.0 + 1e-12):
+        raise ValueError(
+            f"var_p must be in [0, p(1-p)] = [0, {p * (1.0 - p):g}], "
+            f"the variances a law on [0, 1] with mean {p:g} can have, not {var_p!r}"
+        )
+    return p, min(var_p, p * (1.0 - p))
+
+
+def one_dimensional(name: str, values: Any) -> NDArray[Any]:
+    """Return `values` as a non-empty one-dimensional array of numbers."""
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, not of shape {array.shape}")
+    if array.size == 0:
+        raise ValueError(f"{name} is empty; at least one entry is needed")
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must hold numbers, not {array.dtype}")
+    return array
+
+
+def integers(name: str, values: Any, minimum: int) -> Integers:
+    """Return `values` as a new int64 array, every entry at least `minimum`."""
+    array = one_dimensional(name, values)
+    if array.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            broken = ~np.isfinite(array) | (array != np.floor(array))
+        _refuse(name, array, broken, "whole numbers")
+    limit = np.iinfo(np.int64).max
+    if array.dtype.kind != "i":
+        _refuse(name, array, array > limit, f"at most {limit}")
+    if array.min() < minimum:
+        _refuse(name, array, array < minimum, f"at least {minimum}")
+    return array.astype(np.int64)
+
+
+def floats(name: str, values: Any, *, allow_zero: bool = False) -> Floats:
+    """Return `values` as a float64 array, finite and above (or at least) zero."""
+    array = np.asarray(one_dimensional(name, values), dtype=np.float64)
+    too_low = array < 0 if allow_zero else array <= 0
+    allowed = "finite and at least 0" if allow_zero else "finite and above 0"
+    _refuse(name, array, ~np.isfinite(array) | too_low, allowed)
+    return array
+
+
+def same_length(**arrays: NDArray[Any]) -> None:
+    """Refuse arrays of different lengths."""
+    if len({len(array) for array in arrays.values()}) > 1:
+        lengths = ", ".join(f"{name}: {len(a)}" for name, a in arrays.items())
+        raise ValueError(f"all arrays must have the same length, not {lengths}")
+
+
+def _refuse(name: str, array: NDArray[Any], broken: Any, allowed: str) -> None:
+    if broken.any():
+        where = int(np.argmax(broken))
+        raise ValueError(f"{name} must be {allowed}; entry {where} is {array[where]!s}")

@@ -1,0 +1,150 @@
+"""Noise: where randomness comes from, and the two mechanisms that need it.
+
+Every random function takes `rng`.  A `numpy.random.Generator` gives reproducible,
+simulated noise for study.  No `rng` asks for noise that is safe to release.
+
+Chapter: User-level privacy from scratch.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from . import check
+from .check import Floats
+
+
+class SecureNoiseUnavailable(RuntimeError):
+    """Raised where secure noise is asked for and cannot be had."""
+
+
+def simulated(rng: Any) -> np.random.Generator:
+    """Return `rng` if it can simulate noise, or say what is missing."""
+    if rng is None:
+        raise SecureNoiseUnavailable(
+            "no rng was given, which asks for secure noise, and this version of "
+            "hetlit has none: pass rng=numpy.random.default_rng() for simulated "
+            "noise, and do not release what you get"
+        )
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(f"rng must be a numpy.random.Generator, not {rng!r}")
+    return rng
+
+
+def laplace(scale: float, *, rng: np.random.Generator | None = None) -> float:
+    """Return a Laplace variable: density exp(-|x|/scale)/(2 scale), variance 2 scale^2.
+
+    Added to a statistic that moves by at most `sensitivity` between neighbours, it
+    is epsilon-private for scale = sensitivity/epsilon.
+
+    Paper: Section 2.1.
+
+    >>> laplace(0.0, rng=np.random.default_rng(0))
+    0.0
+    """
+    scale = check.real("scale", scale, "a finite number of at least 0")
+    if scale < 0:
+        raise ValueError(f"scale must be at least 0, not {scale!r}")
+    return float(simulated(rng).laplace(0.0, scale))
+
+
+def exponential_probabilities(
+    utilities: Any, epsilon: float, *, sensitivity: float = 1.0
+) -> Floats:
+    """Return the law of the exponential mechanism over outcomes with these utilities.
+
+    Pr(outcome) is proportional to exp(epsilon * utility / (2 sensitivity)), which
+    is epsilon-private if no utility moves by more than `sensitivity` between
+    neighbours: the numerator and the normalising sum each cost epsilon/2.
+
+    >>> exponential_probabilities([0.0, -2 * math.log(3)], epsilon=1.0)
+    array([0.75, 0.25])
+    """
+    epsilon = check.positive("epsilon", epsilon)
+    sensitivity = check.positive("sensitivity", sensitivity)
+    values = np.asarray(check.one_dimensional("utilities", utilities), dtype=float)
+    if not np.isfinite(values).all():
+        raise ValueError("utilities must be finite")
+    exponents = epsilon * (values - values.max()) / (2.0 * sensitivity)
+    masses = np.exp(exponents)
+    return np.asarray(masses / masses.sum())
+
+
+def exponential_mechanism(
+    utilities: Any,
+    epsilon: float,
+    *,
+    sensitivity: float = 1.0,
+    rng: np.random.Generator | None = None,
+) -> int:
+    """Return the index of an outcome drawn by the exponential mechanism.
+
+    Privacy: `epsilon`, for the neighbours under which `sensitivity` holds.
+    """
+    law = exponential_probabilities(utilities, epsilon, sensitivity=sensitivity)
+    return int(simulated(rng).choice(len(law), p=law))
+
+
+def log_grid(low: float, high: float, ratio: float) -> Floats:
+    """Return a geometric grid from low to high with steps of at most `ratio`.
+
+    >>> log_grid(1.0, 8.0, 2.0)
+    array([1., 2., 4., 8.])
+    """
+    low, high = check.positive("low", low), check.positive("high", high)
+    if not low < high:
+        raise ValueError(f"low must be below high = {high:g}, not {low:g}")
+    ratio = check.positive("ratio", ratio)
+    if ratio <= 1.0:
+        raise ValueError(f"ratio must be above 1, not {ratio!r}")
+    steps = math.ceil(math.log(high / low) / math.log(ratio) - 1e-9)
+    return np.geomspace(low, high, steps + 1)
+
+
+def median_utilities(histogram: Any) -> Floats:
+    """Return minus the distance of #{values <= t} from n/2, for each point t of a grid.
+
+    `histogram` has one entry more than the grid: the values in (-inf, first point],
+    those between each two points, and those beyond the last.  Replacing one value
+    moves every count of values up to t by at most 1, so the sensitivity is 1.
+
+    >>> median_utilities([0, 2, 1, 1])
+    array([-2., -0., -1.])
+    """
+    below = np.cumsum(np.asarray(histogram, dtype=np.float64))
+    return np.asarray(-np.abs(below[:-1] - below[-1] / 2.0))
+
+
+def grid_histogram(values: Any, grid: Floats, *, counts: Any = None) -> Floats:
+    """Return how many values fall in each cell of a grid, ends included.
+
+    >>> grid_histogram([1, 2, 3, 4], np.array([0.5, 2.5, 3.5]))
+    array([0., 2., 1., 1.])
+    """
+    cells = np.searchsorted(grid, values, side="left")
+    histogram = np.bincount(cells, weights=counts, minlength=len(grid) + 1)
+    return histogram.astype(np.float64)
+
+
+def median_on_grid(
+    values: Any,
+    grid: Any,
+    epsilon: float,
+    *,
+    rng: np.random.Generator | None = None,
+) -> float:
+    """Return a grid point near the median of `values`, by the exponential mechanism.
+
+    Privacy: `epsilon`, when neighbours differ in one entry of `values`.
+
+    >>> rng = np.random.default_rng(0)
+    >>> median_on_grid([0.2] * 500 + [0.3] * 400, [0.1, 0.2, 0.4], 1.0, rng=rng)
+    0.2
+    """
+    points = np.asarray(grid, dtype=np.float64)
+    utilities = median_utilities(grid_histogram(values, points))
+    chosen = exponential_mechanism(utilities, epsilon, rng=rng)
+    return float(points[chosen])

@@ -1,0 +1,121 @@
+"""The ledger: what a release spent, on whom, under which neighbours, and why.
+
+A mechanism is (epsilon, delta)-private for a neighbour relation if for every two
+neighbouring tables of users and every set of outputs S,
+``Pr[M(D) in S] <= exp(epsilon) * Pr[M(D') in S] + delta``.
+
+Composition.  Users are divided into cohorts by public information only.  What one
+user can lose is the sum of the steps that touch her cohort (adaptive sequential
+composition: every step may look at the outputs of the earlier ones).  Steps that
+touch other cohorts cost her nothing (parallel composition, which needs exactly
+that the division does not depend on private data).  So the total is the largest
+such sum over cohorts.
+
+Chapter: User-level privacy from scratch.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+PUBLIC_SIZES = "replace one user's samples; n and every user's size k are public"
+NOT_PRIVATE = "none: this release is not private"
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """A group of users, chosen by public information."""
+
+    name: str
+    users: int
+    chosen_by: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """One use of private data: on which cohorts, by which mechanism, at what cost."""
+
+    name: str
+    cohorts: tuple[str, ...]
+    mechanism: str
+    epsilon: float
+    delta: float = 0.0
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Everything a careful reader wants to know about a release.
+
+    It holds public information only, so it can be released with the value.
+
+    >>> ledger = Ledger(
+    ...     neighbours=PUBLIC_SIZES,
+    ...     cohorts=(Cohort("few", 10, "fewest samples"), Cohort("rest", 90, "others")),
+    ...     steps=(
+    ...         Step("first guess", ("few",), "Laplace", 1.0),
+    ...         Step("final mean", ("rest",), "Laplace", 1.0),
+    ...     ),
+    ... )
+    >>> ledger.epsilon, ledger.delta
+    (1.0, 0.0)
+    """
+
+    neighbours: str
+    cohorts: tuple[Cohort, ...]
+    steps: tuple[Step, ...]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = {cohort.name for cohort in self.cohorts}
+        for step in self.steps:
+            if not step.cohorts or not names.issuperset(step.cohorts):
+                raise ValueError(
+                    f"step {step.name!r} must name cohorts among {sorted(names)}, "
+                    f"not {step.cohorts!r}"
+                )
+
+    def spent_on(self, cohort: str) -> tuple[float, float]:
+        """Return the (epsilon, delta) that a user of this cohort can lose."""
+        touching = [step for step in self.steps if cohort in step.cohorts]
+        epsilon = math.fsum(step.epsilon for step in touching)
+        return epsilon, math.fsum(step.delta for step in touching)
+
+    @property
+    def epsilon(self) -> float:
+        """The total epsilon: the most that any user can lose."""
+        return max(self.spent_on(cohort.name)[0] for cohort in self.cohorts)
+
+    @property
+    def delta(self) -> float:
+        """The total delta: the most that any user can lose."""
+        return max(self.spent_on(cohort.name)[1] for cohort in self.cohorts)
+
+    def __str__(self) -> str:
+        lines = [f"neighbours: {self.neighbours}", "cohorts:"]
+        for cohort in self.cohorts:
+            lines.append(f"  {cohort.name}: {cohort.users} users, {cohort.chosen_by}")
+        lines.append("steps:")
+        for step in self.steps:
+            cost = _cost(step.epsilon, step.delta)
+            on = " and ".join(step.cohorts)
+            lines.append(f"  {step.name}, on {on}: {cost} ({step.mechanism})")
+        lines.append("composition: steps on one cohort add up, cohorts do not")
+        for cohort in self.cohorts:
+            lines.append(f"  {cohort.name}: {_cost(*self.spent_on(cohort.name))}")
+        lines.append(f"total: {_cost(self.epsilon, self.delta)}")
+        lines.extend(f"note: {note}" for note in self.notes)
+        return "\n".join(lines)
+
+
+def not_private(users: int, step: str) -> Ledger:
+    """Return the ledger of a release without any protection."""
+    return Ledger(
+        neighbours=NOT_PRIVATE,
+        cohorts=(Cohort("everyone", users, "no selection"),),
+        steps=(Step(step, ("everyone",), "no noise", math.inf),),
+    )
+
+
+def _cost(epsilon: float, delta: float) -> str:
+    return f"epsilon {epsilon:.6g}" + (f", delta {delta:.3g}" if delta else "")

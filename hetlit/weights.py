@@ -1,0 +1,209 @@
+"""Weights: whose mean counts how much.
+
+All functions work on rows: row i stands for `counts[i]` users (one each when
+`counts` is None) whose means have variance `variances[i]` and are clipped to an
+interval of width `widths[i]`.  Weights are per user, so that
+``sum(counts * weights) == 1``.
+
+The objective that private weights minimise is the variance of a weighted sum
+with Laplace noise of scale ``max(weights * widths) / epsilon``::
+
+    sum(counts * weights**2 * variances) + 2 * max(weights * widths)**2 / epsilon**2
+
+The 2 is the variance of a standard Laplace variable; the paper leaves it out.
+
+Chapter: The ideal private estimator.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import check
+from .check import Floats
+
+
+def inverse_variance_weights(variances: Any, *, counts: Any = None) -> Floats:
+    """Return weights proportional to 1/variance, the best ones without privacy.
+
+    Paper: equation `nonprivideal`.
+
+    >>> inverse_variance_weights([1.0, 0.5]).round(3)
+    array([0.333, 0.667])
+    """
+    variances, counts = _checked(variances, counts)
+    return _normalised(1.0 / variances, counts)
+
+
+def truncated_weights(
+    variances: Any, threshold: float, *, counts: Any = None
+) -> Floats:
+    """Return the paper's weights, proportional to min(1/variance, threshold/sd).
+
+    Parameters
+    ----------
+    variances : array of shape (rows,), above 0
+    threshold : the paper's T, above 0: users with 1/sd above it are held back.
+    counts : array of shape (rows,), users in each row; one each when None.
+
+    Paper: Section 4.1.
+
+    >>> truncated_weights([1.0, 0.25], threshold=1.0).round(3)
+    array([0.333, 0.667])
+    """
+    variances, counts = _checked(variances, counts)
+    threshold = check.positive("threshold", threshold)
+    precision = 1.0 / np.sqrt(variances)
+    return _normalised(precision * np.minimum(precision, threshold), counts)
+
+
+def release_variance(
+    weights: Any, variances: Any, widths: Any, epsilon: float, *, counts: Any = None
+) -> float:
+    """Return the variance of the noisy weighted sum: the objective of this module.
+
+    It is an upper bound when clipping touches anyone, because clipping to an
+    interval never increases a variance.
+
+    Paper: equation `eq.varideal`, with the Laplace variance corrected.
+    """
+    variances, counts = _checked(variances, counts)
+    widths = check.floats("widths", widths, allow_zero=True)
+    weights = check.floats("weights", weights, allow_zero=True)
+    check.same_length(variances=variances, widths=widths, weights=weights)
+    epsilon = check.positive("epsilon", epsilon)
+    noise_scale = float(np.max(weights * widths)) / epsilon
+    return float(np.sum(counts * weights**2 * variances)) + 2.0 * noise_scale**2
+
+
+def best_threshold(
+    variances: Any, widths: Any, epsilon: float, *, counts: Any = None
+) -> tuple[float, float]:
+    """Return (threshold, objective): the exact minimiser of the paper's family.
+
+    Between two neighbouring values of 1/sd the objective of
+    `truncated_weights` is (A + m T^2 + max(P, Q T^2)) / (A + F T)^2.  It falls
+    while P >= Q T^2, and beyond that its slope has the sign of (m + Q) T - F.
+    So every piece is minimised at its own end points, at sqrt(P/Q) or at
+    F / (m + Q), and the best piece is the answer.  A scalar search is not safe:
+    the objective can have several valleys.
+
+    Paper: equation `idealthreshold`, with the index and the Laplace variance
+    corrected.
+
+    >>> threshold, objective = best_threshold([1, 1/4, 1/16, 1/64],
+    ...     [1, 1/2, 1/4, 1/8], epsilon=1.0)
+    >>> round(threshold, 12), round(1 / objective, 9)
+    (3.0, 41.0)
+    """
+    variances, counts = _checked(variances, counts)
+    widths = check.floats("widths", widths, allow_zero=True)
+    check.same_length(variances=variances, widths=widths)
+    noise = 2.0 / check.positive("epsilon", epsilon) ** 2
+
+    order = np.argsort(-variances, kind="stable")
+    number, width = counts[order], widths[order]
+    precision = 1.0 / np.sqrt(variances[order])  # ascending
+
+    # Piece j has the first j rows below the threshold and the others held back
+    # at it; piece 0 is represented by its right end, where nobody is below.
+    below = _prefix_sums(number * precision**2)[:-1]
+    held = _suffix_sums(number)[:-1]
+    held_precision = _suffix_sums(number * precision)[:-1]
+    noise_below = noise * np.maximum.accumulate((precision**2 * width) ** 2)
+    noise_below = np.concatenate(([0.0], noise_below[:-1]))
+    noise_held = (precision * width) ** 2
+    noise_held = noise * np.maximum.accumulate(noise_held[::-1])[::-1]
+
+    left = np.concatenate(([0.0], precision[:-1]))
+    crossing = np.sqrt(
+        np.divide(
+            noise_below,
+            noise_held,
+            out=np.full_like(noise_held, np.inf),
+            where=noise_held > 0,
+        )
+    )
+    valley = held_precision / (held + noise_held)
+    inside = np.maximum(left, np.maximum(crossing, valley))
+    candidates = np.minimum(precision, inside)
+
+    sampling = below + held * candidates**2
+    privacy = np.maximum(noise_below, noise_held * candidates**2)
+    total = below + held_precision * candidates
+    objectives = (sampling + privacy) / total**2
+    best = int(np.argmin(objectives))
+    return float(candidates[best]), float(objectives[best])
+
+
+def optimal_weights(
+    variances: Any, widths: Any, epsilon: float, *, counts: Any = None
+) -> tuple[Floats, float]:
+    """Return (weights, objective): the best weights there are for these widths.
+
+    They are proportional to min(1/variance, T/width), where T is the unique root
+    of ``2/epsilon**2 * T = sum(counts/width * max(0, 1 - T*variance/width))``,
+    and the objective is 1/sum(counts * min(1/variance, T/width)).  The paper's
+    family is this one only when widths are proportional to standard deviations.
+
+    Why: at the optimum every user either sits at the common ceiling
+    ``weight * width = t`` or satisfies ``weight * variance = nu/2``, and the
+    prices of the ceilings add up to the price of t (the conditions of Karush,
+    Kuhn and Tucker).  With T = 2t/nu that is the equation above.
+
+    >>> weights, objective = optimal_weights([0.04] * 50, [0.6] * 50, epsilon=0.5)
+    >>> weights[0].round(6), round(objective, 6)
+    (np.float64(0.02), 0.001952)
+    """
+    variances, counts = _checked(variances, counts)
+    widths = check.floats("widths", widths, allow_zero=True)
+    check.same_length(variances=variances, widths=widths)
+    epsilon = check.positive("epsilon", epsilon)
+
+    ceiling = _ceiling(variances, widths, 2.0 / epsilon**2, counts)
+    with np.errstate(divide="ignore"):
+        shape = np.minimum(1.0 / variances, ceiling / widths)
+    weights = _normalised(shape, counts)
+    objective = release_variance(weights, variances, widths, epsilon, counts=counts)
+    return weights, objective
+
+
+def _ceiling(variances: Floats, widths: Floats, noise: float, counts: Floats) -> float:
+    """Return the root T of noise*T = sum(counts/width * (1 - T*variance/width)_+)."""
+    wide = widths > 0  # a user of width 0 needs no noise and is never held back
+    if not wide.any():
+        return np.inf
+    turning = widths[wide] / variances[wide]  # held back exactly while T < turning
+    order = np.argsort(-turning, kind="stable")
+    width, variance = widths[wide][order], variances[wide][order]
+    number, turning = counts[wide][order], turning[order]
+    # With the first h rows held back the equation is linear in T.
+    roots = np.cumsum(number / width) / (
+        noise + np.cumsum(number * variance / width**2)
+    )
+    # The right h is the largest whose rows are all still held back at its root.
+    held_back = np.nonzero(roots <= turning)[0]
+    return float(roots[held_back[-1]]) if held_back.size else float(roots[0])
+
+
+def _checked(variances: Any, counts: Any) -> tuple[Floats, Floats]:
+    variances = check.floats("variances", variances)
+    if counts is None:
+        return variances, np.ones_like(variances)
+    numbers = check.integers("counts", counts, 1)
+    check.same_length(variances=variances, counts=numbers)
+    return variances, numbers.astype(np.float64)
+
+
+def _normalised(shape: Floats, counts: Floats) -> Floats:
+    return np.asarray(shape / np.sum(counts * shape))
+
+
+def _prefix_sums(values: Floats) -> Floats:
+    return np.concatenate(([0.0], np.cumsum(values)))
+
+
+def _suffix_sums(values: Floats) -> Floats:
+    return np.concatenate((np.cumsum(values[::-1])[::-1], [0.0]))

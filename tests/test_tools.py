@@ -1,0 +1,138 @@
+"""The tools keep notebooks in one form and the site free of foreign requests."""
+
+import copy
+
+import nbformat
+import pytest
+import yaml
+
+from tools.book_site import foreign_requests, trim_mathjax
+from tools.notebooks import BOOK, normalise, notebooks
+
+ROOT = BOOK.parent
+
+
+def toc_files(node):
+    """Every page that a table of contents names."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            yield from [value] if key in ("root", "file") else toc_files(value)
+    elif isinstance(node, list):
+        for item in node:
+            yield from toc_files(item)
+
+
+def messy_notebook():
+    stream = {"output_type": "stream", "name": "stdout"}
+    figure = {"image/png": "AAAA", "text/plain": "<Figure>"}
+    title = {"cell_type": "markdown", "id": "same", "source": "# T", "metadata": {}}
+    code = {
+        "cell_type": "code",
+        "id": "same",
+        "source": "1 + 1",
+        "metadata": {"tags": ["x"], "scrolled": True},
+        "execution_count": 17,
+        "outputs": [
+            stream | {"text": "a\n"},
+            stream | {"text": "b\n"},
+            {"output_type": "display_data", "data": figure, "metadata": {"a": 1}},
+            {
+                "output_type": "execute_result",
+                "data": {"text/plain": "2"},
+                "metadata": {},
+                "execution_count": 17,
+            },
+        ],
+    }
+    metadata = {"widgets": {}, "language_info": {"name": "python", "version": "3.0"}}
+    notebook = {"cells": [title, code], "metadata": metadata}
+    return nbformat.from_dict(notebook | {"nbformat": 4, "nbformat_minor": 4})
+
+
+def test_every_page_is_in_the_table_of_contents_and_the_other_way_round():
+    listed = list(toc_files(yaml.safe_load((ROOT / "_toc.yml").read_text())))
+    pages = [*notebooks(), *BOOK.glob("*.md")]
+    assert sorted(listed) == sorted(
+        str(page.relative_to(ROOT).with_suffix("")) for page in pages
+    )
+
+
+@pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.name)
+def test_stored_notebook_is_normalised(path):
+    stored = nbformat.read(path, as_version=4)
+    normalised = copy.deepcopy(stored)
+    normalise(normalised, path.stem)
+    assert stored == normalised
+    assert path.read_text(encoding="utf-8") == nbformat.writes(normalised) + "\n"
+
+
+def test_normalising_keeps_text_and_tags_and_drops_the_rest():
+    notebook = messy_notebook()
+    normalise(notebook, "name")
+    nbformat.validate(notebook)
+    title, code = notebook.cells
+    assert set(notebook.metadata) == {"kernelspec", "language_info"}
+    assert (title.id, code.id) == ("same", "name-002")
+    assert code.metadata == {"tags": ["x"]}
+    assert code.execution_count == code.outputs[-1].execution_count == 1
+    assert [output.get("text") or output.data for output in code.outputs] == [
+        "a\nb\n",
+        {"text/plain": "<Figure>"},
+        {"text/plain": "2"},
+    ]
+
+
+def test_normalising_twice_changes_nothing():
+    notebook = messy_notebook()
+    normalise(notebook, "name")
+    again = copy.deepcopy(notebook)
+    normalise(again, "name")
+    assert again == notebook
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        '<script src="https://example.org/x"></script>',
+        "<script async src='//example.org/x'></script>",
+        '<img alt="a" src="http://example.org/x">',
+        '<link rel="stylesheet" href="https://example.org/x">',
+        '<link href="https://example.org/x" rel="preload">',
+        "<style>@import url(https://example.org/x)</style>",
+        "<style>a { background: url('https://example.org/x') }</style>",
+    ],
+)
+def test_a_request_to_another_host_is_found(html):
+    (address,) = foreign_requests(html)
+    assert address.endswith("//example.org/x")
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        '<script src="_static/x.js"></script>',
+        '<a href="https://example.org/x">link</a>',
+        '<link rel="canonical" href="https://example.org/x">',
+        '<img src="data:image/png;base64,AAAA//8=">',
+    ],
+)
+def test_links_and_local_files_are_no_foreign_requests(html):
+    assert foreign_requests(html) == []
+
+
+def test_trimming_mathjax_keeps_what_pages_load(tmp_path):
+    for name in (
+        "tex-chtml.js",
+        "tex-svg.js",
+        "input/tex/extensions/ams.js",
+        "output/svg/x",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    trim_mathjax(tmp_path)
+    left = {
+        str(path.relative_to(tmp_path))
+        for path in tmp_path.rglob("*")
+        if path.is_file()
+    }
+    assert left == {"tex-chtml.js", "input/tex/extensions/ams.js"}

@@ -1,0 +1,1 @@
+"""What the Makefile and the book's build run besides the library."""
