@@ -16,12 +16,12 @@ adaptive
        the variance of the rates however they are distributed, but coarsely.
     3. Typical spread: the median of the same squares among users with much data,
        which gives that variance precisely if tails are light.
-    4. Final mean: clipped and weighted by the typical spread, or, where the second
-       moment says that tails are heavy, by the second moment.
+    4. Final mean: clipped and weighted by the typical spread or, where the second
+       moment is clearly larger, weighted by the second moment and not clipped.
 
 Step 2 is what keeps step 4 from clipping away a minority of users who differ from
 the rest: the plan is adaptive only if the noise of step 2 is small enough to see
-the variance that such a minority would cause.
+the variance that a minority of a few per cent would cause.
 
 Privacy, path by path (neighbours replace one user's samples, sizes are public):
 the plan is a function of sizes and epsilon.  Cautious: the sum moves by at most
@@ -32,8 +32,9 @@ parameters of a step are functions of sizes and of earlier outputs, so the share
 add up (adaptive sequential composition) to epsilon for a user who takes part in
 all steps, and to less for the others.
 
-Accuracy assumes nothing for the cautious plan.  For the adaptive one, light tails
-are rewarded, and heavy ones are survived: see benchmarks/.
+Accuracy: the cautious plan is unbiased.  The adaptive one rewards light tails, and
+heavy ones that step 2 sees cost it nothing but the reward; a minority too small to
+be seen is clipped, which biases the result by at most its share of the weight.
 
 Chapter: Realizable, public sizes.
 """
@@ -65,17 +66,21 @@ from .weights import optimal_weights, release_variance
 # All constants were chosen by measurement: see benchmarks/.
 MEAN_SHARE = 0.05  # of epsilon, for the first mean
 SPREAD_SHARE = 0.05  # of epsilon, for the typical spread
-MOMENT_SHARES = (0.05, 0.3)  # of epsilon, least and most for the second moment
+MOMENT_SHARES = (0.1, 0.3)  # of epsilon, least and most for the second moment
+# Cautious weights assume that p(1-p) is this: a compromise between p = 1/2, where
+# it is 1/4, and rare ones, for which noise matters more and weights should be equal.
+CAUTIOUS_Q = 0.15
 # Relative to p(1-p): the spread that cautious weights assume ...
 CAUTIOUS_SPREAD = 1.0 / 24.0
 # ... the noise that the second moment may have ...
-MOMENT_NOISE = 1.0 / 60.0
+MOMENT_NOISE = 1.0 / 72.0
 # ... and the spreads for which a plan is judged.
 JUDGED_SPREADS = (0.0, 1.0 / 400.0, 1.0 / 20.0)
 WORTHWHILE = 0.95  # an adaptive plan must promise this fraction of the variance
 SPREAD_EVIDENCE = 40.0  # users times budget behind the typical spread, at least
 ERRORS_OF_MEAN = 2.0  # standard errors of the first mean added to half-widths
-LIGHT_REACH, HEAVY_REACH = 3.0, 4.6  # half-widths in standard deviations
+REACH = 2.75  # half-widths in standard deviations
+ALARM = 3.0  # noise scales by which the second moment must exceed the typical spread
 MEDIAN_OF_SQUARES = 0.6744897501960817**2  # of a standard Gaussian
 
 
@@ -85,6 +90,7 @@ class Plan:
 
     mean_epsilon, moment_epsilon, spread_epsilon, final_epsilon : the shares
     first : the first mean
+    first_error : its standard error, at p = 1/2
     moment_weights : shape (groups,), per user, 0 for users with one sample
     spread_from : the smallest size that takes part in the typical spread
     spread_users : how many users that is
@@ -96,6 +102,7 @@ class Plan:
     spread_epsilon: float
     final_epsilon: float
     first: ClippedMean
+    first_error: float
     moment_weights: Floats
     spread_from: float
     spread_users: int
@@ -136,8 +143,7 @@ def estimate_adaptive(
     raw = plan.first.noiseless(users)
     raw += laplace(plan.first.sensitivity / plan.mean_epsilon, rng=source)
     centre = min(max(raw, 0.0), 1.0)
-    error = math.sqrt(plan.first.objective)
-    inner = centre + min(max(0.5 - centre, -error), error)
+    inner = centre + min(max(0.5 - centre, -plan.first_error), plan.first_error)
     q = max(inner * (1.0 - inner), 1.0 / (4.0 * users.n))
 
     # 2. Second moment: E (mean - p)^2 = q/k + (1 - 1/k) var_p for every law of rates.
@@ -154,12 +160,13 @@ def estimate_adaptive(
     typical = float(grid[chosen])
 
     # 4. Final mean.
-    heavy_tails = moment - typical > 2.0 * moment_scale
-    spread = min(max(moment + moment_scale, 0.0), q) if heavy_tails else typical
-    reach = HEAVY_REACH if heavy_tails else LIGHT_REACH
-    final = _final_mean(
-        groups, centre, q, spread, reach, ERRORS_OF_MEAN * error, plan.final_epsilon
-    )
+    heavy_tails = moment - typical > ALARM * moment_scale
+    if heavy_tails:
+        spread = min(max(moment + moment_scale, 0.0), q)
+        final = _unclipped_mean(groups, q, spread, plan.final_epsilon)
+    else:
+        spread = typical
+        final = _final_mean(groups, plan, centre, q, spread)
     value = final.noiseless(users)
     value += laplace(final.sensitivity / plan.final_epsilon, rng=source)
 
@@ -182,9 +189,15 @@ def estimate_adaptive(
 
 def cautious_mean(groups: SizeGroups, epsilon: float) -> ClippedMean:
     """Return the weighted mean that needs no first guess and clips nobody."""
-    variances = variance_of_mean(groups.k, 0.25, CAUTIOUS_SPREAD * 0.25)
-    everything = np.ones_like(groups.k)
-    return plan_clipped_mean(groups, 0.5, variances, everything, epsilon, "optimal")
+    return _unclipped_mean(groups, CAUTIOUS_Q, CAUTIOUS_SPREAD * CAUTIOUS_Q, epsilon)
+
+
+def _unclipped_mean(
+    groups: SizeGroups, q: float, spread: float, epsilon: float
+) -> ClippedMean:
+    variances = variance_of_mean(groups.k, q, spread)
+    lower, upper = np.zeros_like(groups.k), np.ones_like(groups.k)
+    return plan_clipped_mean(groups, lower, upper, variances, epsilon, "optimal")
 
 
 def adaptive_plan(
@@ -213,12 +226,14 @@ def adaptive_plan(
     evidence = spread_users * spread_epsilon
 
     mean_epsilon = MEAN_SHARE * epsilon
+    first = cautious_mean(groups, mean_epsilon)
     plan = Plan(
         mean_epsilon=mean_epsilon,
         moment_epsilon=moment_epsilon,
         spread_epsilon=spread_epsilon,
         final_epsilon=epsilon - mean_epsilon - moment_epsilon - spread_epsilon,
-        first=cautious_mean(groups, mean_epsilon),
+        first=first,
+        first_error=math.sqrt(_variance_of(first, CAUTIOUS_SPREAD, mean_epsilon)),
         moment_weights=moment_weights,
         spread_from=float(groups.k[enough[-1]]),
         spread_users=spread_users,
@@ -241,42 +256,39 @@ def _log_variance_ratio(
     relative_spread: float,
 ) -> float:
     """Return the log of the variance a plan promises over that of the cautious one."""
-    q = 0.25
-    truth = variance_of_mean(groups.k, q, relative_spread * q)
-    final = _final_mean(
-        groups,
-        0.5,
-        q,
-        min(relative_spread + plan.resolution, 1.0) * q,
-        LIGHT_REACH,
-        ERRORS_OF_MEAN * math.sqrt(plan.first.objective),
-        plan.final_epsilon,
+    believed = min(relative_spread + plan.resolution, 1.0)
+    final = _final_mean(groups, plan, 0.5, 0.25, believed * 0.25)
+    promised = _variance_of(final, relative_spread, plan.final_epsilon)
+    return math.log(promised / _variance_of(cautious, relative_spread, epsilon))
+
+
+def _variance_of(plan: ClippedMean, relative_spread: float, epsilon: float) -> float:
+    """Return the variance of a weighted mean if p = 1/2 and nobody is clipped."""
+    groups = plan.groups
+    variances = variance_of_mean(groups.k, 0.25, relative_spread * 0.25)
+    widths = plan.upper - plan.lower
+    return release_variance(
+        plan.weights, variances, widths, epsilon, counts=groups.counts
     )
-    variances = [
-        release_variance(
-            choice.weights,
-            truth,
-            choice.upper - choice.lower,
-            budget,
-            counts=groups.counts,
-        )
-        for choice, budget in ((final, plan.final_epsilon), (cautious, epsilon))
-    ]
-    return math.log(variances[0] / variances[1])
 
 
 def _final_mean(
-    groups: SizeGroups,
-    centre: float,
-    q: float,
-    spread: float,
-    reach: float,
-    slack: float,
-    epsilon: float,
+    groups: SizeGroups, plan: Plan, centre: float, q: float, spread: float
 ) -> ClippedMean:
+    """Return the clipped mean for light tails: REACH standard deviations and more.
+
+    More, because the centre is off by its own error, and because counts of rare
+    ones are skewed: their longer tail reaches further by REACH^2/6 times the third
+    cumulant over the variance, (1-2p)(variance + spread)/q for a beta-binomial.
+    """
     variances = variance_of_mean(groups.k, q, spread)
-    half_widths = slack + reach * np.sqrt(variances)
-    return plan_clipped_mean(groups, centre, variances, half_widths, epsilon, "optimal")
+    reach = ERRORS_OF_MEAN * plan.first_error + REACH * np.sqrt(variances)
+    skew = REACH**2 / 6.0 * (1.0 - 2.0 * centre) * (variances + spread) / q
+    lower = centre - reach + np.minimum(skew, 0.0)
+    upper = centre + reach + np.maximum(skew, 0.0)
+    return plan_clipped_mean(
+        groups, lower, upper, variances, plan.final_epsilon, "optimal"
+    )
 
 
 def _moment_weights(groups: SizeGroups, epsilon: float) -> Floats:

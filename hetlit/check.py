@@ -21,9 +21,13 @@ def real(name: str, value: Any, allowed: str = "a finite number") -> float:
     """Return `value` as a finite float."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be {allowed}, not {value!r}")
-    if not math.isfinite(value):
+    try:
+        number = float(value)
+    except OverflowError:  # a Python integer or fraction beyond every float
+        number = math.inf
+    if not math.isfinite(number):
         raise ValueError(f"{name} must be {allowed}, not {value!r}")
-    return float(value)
+    return number
 
 
 def positive(name: str, value: Any) -> float:
@@ -54,12 +58,19 @@ def strictly_between(name: str, value: Any, low: float, high: float) -> float:
 
 def integer(name: str, value: Any, minimum: int) -> int:
     """Return `value` as an int of at least `minimum`."""
-    allowed = f"a whole number of at least {minimum}"
+    allowed = f"a whole number of at least {minimum} and below 2**63"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be {allowed}, not {value!r}")
-    if value < minimum:
+    if not minimum <= int(value) < 2**63:
         raise ValueError(f"{name} must be {allowed}, not {value!r}")
     return int(value)
+
+
+def generator(name: str, value: Any) -> np.random.Generator:
+    """Return `value` if it is a NumPy random generator."""
+    if not isinstance(value, np.random.Generator):
+        raise TypeError(f"{name} must be a numpy.random.Generator, not {value!r}")
+    return value
 
 
 def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
@@ -85,7 +96,12 @@ def mean_and_variance(p: Any, var_p: Any) -> tuple[float, float]:
 
 def one_dimensional(name: str, values: Any) -> NDArray[Any]:
     """Return `values` as a non-empty one-dimensional array of numbers."""
-    array = np.asarray(values)
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} must have no masked entries")
+    try:
+        array = np.asarray(values)
+    except ValueError as error:  # a ragged list
+        raise ValueError(f"{name} must be one-dimensional: {error}") from None
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, not of shape {array.shape}")
     if array.size == 0:
@@ -102,9 +118,9 @@ def integers(name: str, values: Any, minimum: int) -> Integers:
         with np.errstate(invalid="ignore"):
             broken = ~np.isfinite(array) | (array != np.floor(array))
         _refuse(name, array, broken, "whole numbers")
-    limit = np.iinfo(np.int64).max
     if array.dtype.kind != "i":
-        _refuse(name, array, array > limit, f"at most {limit}")
+        # 2**63 and not the largest int64, which as a float is rounded up to 2**63.
+        _refuse(name, array, array >= 2**63, "at most 2**63 - 1")
     if array.min() < minimum:
         _refuse(name, array, array < minimum, f"at least {minimum}")
     return array.astype(np.int64)

@@ -17,7 +17,7 @@ from .check import Floats, Integers
 from .model import Users
 
 # Rows per block: large enough for numpy, small enough to stay in the cache.
-BLOCK = 1 << 15
+BLOCK = 1 << 16
 # A size table may take this many entries per row before sorting is cheaper.
 DENSE = 4
 # Significant bits of a size class: sizes of one class differ by less than 1/128.

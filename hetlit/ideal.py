@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from . import check
-from .check import Floats
+from .check import Floats, Integers
 from .estimate import Estimate, Trace
 from .grouping import SizeGroups, by_size, sum_over_users
 from .model import Users, variance_of_mean
@@ -58,10 +58,12 @@ class ClippedMean:
 
     def noiseless(self, users: Users) -> float:
         """Return the weighted mean of the users' clipped means."""
+        clips = self.lower.max() > 0.0 or self.upper.min() < 1.0
 
-        def contribution(group: Any, means: Floats) -> Floats:
-            clipped = np.clip(means, self.lower[group], self.upper[group])
-            return np.asarray(self.weights[group] * clipped)
+        def contribution(group: Integers, means: Floats) -> Floats:
+            if clips:
+                means = np.clip(means, self.lower[group], self.upper[group])
+            return np.asarray(self.weights[group] * means)
 
         return sum_over_users(users, self.groups, contribution)
 
@@ -83,18 +85,17 @@ class ClippedMean:
 
 def plan_clipped_mean(
     groups: SizeGroups,
-    centre: float,
+    lower: Floats,
+    upper: Floats,
     variances: Floats,
-    half_widths: Floats,
     epsilon: float,
     weights: str,
 ) -> ClippedMean:
-    """Return intervals centre +- half_width within [0, 1] and the weights for them.
+    """Return the intervals [lower, upper] within [0, 1] and the weights for them.
 
     Every argument must be public or privately released: users' samples play no part.
     """
-    lower = np.maximum(0.0, centre - half_widths)
-    upper = np.minimum(1.0, centre + half_widths)
+    lower, upper = np.maximum(0.0, lower), np.minimum(1.0, upper)
     widths = upper - lower
     threshold = None
     if weights == "optimal":
@@ -171,7 +172,9 @@ def estimate_ideal(
     q = max(p * (1.0 - p), 1.0 / (4.0 * users.n))
     variances = variance_of_mean(groups.k, q, var_p)
     half_widths = alpha + half_widths_of(groups.k, users.n, variances, width)
-    plan = plan_clipped_mean(groups, p, variances, half_widths, epsilon, weights)
+    plan = plan_clipped_mean(
+        groups, p - half_widths, p + half_widths, variances, epsilon, weights
+    )
     noise = laplace(plan.sensitivity / epsilon, rng=rng)
     ledger = Ledger(
         neighbours=PUBLIC_SIZES,

@@ -166,7 +166,10 @@ def user_variance(k: Any, p: float, var_p: float) -> Any:
     array([0.21   , 0.039  , 0.02019])
     """
     p, var_p = check.mean_and_variance(p, var_p)
-    sizes = np.asarray(k, dtype=np.float64)
+    sizes = np.asarray(k)
+    if sizes.dtype.kind not in "iuf":
+        raise TypeError(f"k must hold numbers, not {k!r}")
+    sizes = sizes.astype(np.float64)
     if not (np.isfinite(sizes) & (sizes >= 1)).all():
         raise ValueError(f"k must be finite and at least 1, not {k!r}")
     variances = variance_of_mean(sizes, p * (1.0 - p), var_p)
@@ -177,7 +180,6 @@ def variance_of_mean(k: Floats, q: float, var_p: float) -> Floats:
     """Return var_p + (q - var_p)/k, the lemma with q standing for p(1-p).
 
     For estimators that put a floor under q; it falls with k while var_p <= q.
-    This order of operations makes k = 1 and var_p = q exact.
     """
     return np.asarray(var_p + (q - var_p) / k)
 
@@ -190,5 +192,8 @@ def sample_users(meta: MetaDistribution, k: Any, rng: np.random.Generator) -> Us
     2
     """
     sizes = check.integers("k", k, 1)
+    rng = check.generator("rng", rng)
+    if not hasattr(meta, "sample"):
+        raise TypeError(f"meta must be a meta-distribution, not {meta!r}")
     rates = meta.sample(len(sizes), rng)
     return Users(sizes, rng.binomial(sizes, rates))

@@ -29,9 +29,7 @@ def simulated(rng: Any) -> np.random.Generator:
             "hetlit has none: pass rng=numpy.random.default_rng() for simulated "
             "noise, and do not release what you get"
         )
-    if not isinstance(rng, np.random.Generator):
-        raise TypeError(f"rng must be a numpy.random.Generator, not {rng!r}")
-    return rng
+    return check.generator("rng", rng)
 
 
 def laplace(scale: float, *, rng: np.random.Generator | None = None) -> float:

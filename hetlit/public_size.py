@@ -139,7 +139,14 @@ def estimate_cohorts(
     groups = by_size(middle)
     variances = variance_of_mean(groups.k, q, spread)
     half_widths = alpha + half_widths_of(groups.k, n, variances, width, beta)
-    plan = plan_clipped_mean(groups, centre, variances, half_widths, epsilon, "optimal")
+    plan = plan_clipped_mean(
+        groups,
+        centre - half_widths,
+        centre + half_widths,
+        variances,
+        epsilon,
+        "optimal",
+    )
     value = plan.noiseless(middle) + laplace(plan.sensitivity / epsilon, rng=source)
 
     ledger = _ledger((most, middle, least), epsilon, plan.sensitivity)
@@ -211,7 +218,9 @@ def estimate_paper(
     groups = by_size(middle)
     variances = variance_of_mean(groups.k, q, spread)
     half_widths = alpha + sub_gaussian_width(groups.k, n, spread, beta)
-    plan = plan_clipped_mean(groups, centre, variances, half_widths, epsilon, "paper")
+    plan = plan_clipped_mean(
+        groups, centre - half_widths, centre + half_widths, variances, epsilon, "paper"
+    )
     value = plan.noiseless(middle) + laplace(plan.sensitivity / epsilon, rng=source)
 
     note = (

@@ -60,6 +60,7 @@ def geometric(n: int, mean: float, rng: np.random.Generator) -> Integers:
     mean = check.real("mean", mean, "a finite number of at least 1")
     if mean < 1:
         raise ValueError(f"mean must be at least 1, not {mean!r}")
+    rng = check.generator("rng", rng)
     return rng.geometric(1.0 / mean, size=n).astype(np.int64)
 
 
@@ -68,6 +69,7 @@ def zipf(n: int, exponent: float, k_max: int, rng: np.random.Generator) -> Integ
     n = check.integer("n", n, 1)
     exponent = check.positive("exponent", exponent)
     k_max = check.integer("k_max", k_max, 1)
+    rng = check.generator("rng", rng)
     masses = np.arange(1, k_max + 1, dtype=np.float64) ** -exponent
     # Inverting the distribution function: where does a uniform draw fall?
     heights = np.cumsum(masses) / masses.sum()
@@ -89,5 +91,10 @@ def lognormal(
     if sigma < 0:
         raise ValueError(f"sigma must be at least 0, not {sigma!r}")
     k_max = check.integer("k_max", k_max, 1)
-    draws = np.ceil(median * np.exp(sigma * rng.standard_normal(n)))
-    return np.clip(draws, 1, k_max).astype(np.int64)
+    rng = check.generator("rng", rng)
+    with np.errstate(over="ignore"):
+        draws = np.ceil(median * np.exp(sigma * rng.standard_normal(n)))
+    # Compared before the cast: an infinite draw has no int64, and k_max is one.
+    fits = draws < k_max
+    draws = np.where(fits, np.maximum(draws, 1.0), 1.0)
+    return np.where(fits, draws.astype(np.int64), k_max)

@@ -1,0 +1,1 @@
+"""What is measured: accuracy at equal total epsilon, and cost at scale."""

@@ -1,0 +1,14 @@
+"""Run the benchmarks and store their results beside the code.
+
+python -m benchmarks             everything, about a quarter of an hour on two cores
+python -m benchmarks accuracy    or one of them
+"""
+
+import sys
+
+from . import accuracy, scale
+
+BENCHMARKS = {"accuracy": accuracy.main, "scale": scale.main}
+
+for name in sys.argv[1:] or BENCHMARKS:
+    BENCHMARKS[name]()

@@ -1,0 +1,264 @@
+"""Grouping: the same as looking at users one by one, for any sizes and counts."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hetlit import grouping
+from hetlit.grouping import by_size, by_size_class, split_by_size, sum_over_users
+from hetlit.model import Users
+
+SIZES = st.integers(1, 12) | st.integers(1, 5000) | st.integers(1, 2**62)
+COUNTS = st.integers(1, 4) | st.integers(1, 10**12)
+
+
+@st.composite
+def tables(draw, sizes=SIZES, counts=COUNTS, most_rows=30):
+    """Users in any order, with repeated sizes, with or without counts."""
+    rows = draw(st.integers(1, most_rows))
+    pool = st.sampled_from(draw(st.lists(sizes, min_size=1, max_size=rows)))
+    k = draw(st.lists(pool, min_size=rows, max_size=rows))
+    shares = st.floats(0, 1)
+    successes = [min(size, int(size * draw(shares))) for size in k]
+    if draw(st.booleans()):
+        return Users(k, successes)
+    return Users(k, successes, draw(st.lists(counts, min_size=rows, max_size=rows)))
+
+
+def counted(users, name_of=int):
+    """The number of users under each name of a size, by a loop in Python."""
+    total = Counter()
+    for k, count in zip(users.k.tolist(), users.counts.tolist(), strict=True):
+        total[name_of(k)] += count
+    return total
+
+
+def leading_bits(k):
+    """A size, rounded down to eight leading bits."""
+    drop = max(k.bit_length() - 8, 0)
+    return k >> drop << drop
+
+
+def awkward_sizes():
+    """Sizes next to powers of two and to the limits of what a float can hold."""
+    near = (2**power + step for power in range(63) for step in range(-3, 4))
+    return [*range(1, 1025), *(k for k in near if k >= 1), 2**63 - 1]
+
+
+# By exact size
+
+
+@given(tables())
+def test_groups_are_the_sizes_in_ascending_order_with_their_users(users):
+    groups, expected = by_size(users), counted(users)
+    assert groups.k.tolist() == [float(k) for k in sorted(expected)]
+    assert groups.counts.tolist() == [expected[k] for k in sorted(expected)]
+
+
+@given(tables())
+def test_positions_lead_from_rows_to_their_groups(users):
+    groups = by_size(users)
+    names = np.array(sorted(counted(users)))
+    assert names[groups.position(users.k)].tolist() == users.k.tolist()
+
+
+@pytest.mark.parametrize("dense", [0, 10**9], ids=["by sorting", "by a table"])
+def test_both_ways_of_grouping_agree(monkeypatch, dense):
+    monkeypatch.setattr(grouping, "DENSE", dense)
+    k = np.random.default_rng(0).integers(1, 5000, 2000)
+    users = Users(k, np.zeros(2000), np.arange(1, 2001))
+    groups, expected = by_size(users), counted(users)
+    assert dict(zip(groups.k.tolist(), groups.counts.tolist(), strict=True)) == expected
+    assert groups.k[groups.position(users.k)].tolist() == users.k.tolist()
+
+
+def test_a_huge_size_among_few_users_takes_no_huge_table():
+    groups = by_size(Users([2**62, 1, 2**62], [0, 0, 0]))
+    assert groups.k.tolist() == [1.0, 2.0**62]
+    assert groups.counts.tolist() == [1, 2]
+
+
+def test_counts_beyond_what_a_float_can_add_are_exact():
+    users = Users([3, 3, 3], [0, 1, 2], [2**53, 1, 1])
+    assert by_size(users).counts.tolist() == [2**53 + 2]
+    assert by_size_class(users).counts.tolist() == [2**53 + 2]
+
+
+# By size class
+
+
+@given(tables())
+def test_classes_are_sizes_rounded_down_to_eight_bits(users):
+    groups, expected = by_size_class(users), counted(users, leading_bits)
+    assert [int(k) for k in groups.k] == sorted(expected)
+    assert groups.counts.tolist() == [expected[k] for k in sorted(expected)]
+
+
+@given(tables())
+def test_positions_lead_from_rows_to_their_classes(users):
+    groups = by_size_class(users)
+    classes = [int(k) for k in groups.k[groups.position(users.k)]]
+    assert classes == [leading_bits(k) for k in users.k.tolist()]
+
+
+def classes_of(sizes):
+    users = Users(sizes, np.zeros(len(sizes)))
+    groups = by_size_class(users)
+    return [int(k) for k in groups.k[groups.position(users.k)]]
+
+
+def test_classes_of_sizes_up_to_255_are_exact():
+    sizes = list(range(1, 256))
+    assert classes_of(sizes) == sizes
+
+
+def test_a_class_is_never_above_the_true_size():
+    sizes = awkward_sizes()
+    for size, rounded in zip(sizes, classes_of(sizes), strict=True):
+        assert rounded <= size
+
+
+def test_a_class_loses_less_than_one_part_in_128():
+    sizes = awkward_sizes()
+    for size, rounded in zip(sizes, classes_of(sizes), strict=True):
+        assert 128 * (size - rounded) < size
+
+
+def test_there_are_at_most_a_few_thousand_classes():
+    sizes = np.exp2(np.random.default_rng(0).uniform(0, 62.9, 200_000))
+    assert len(set(classes_of(sizes.astype(np.int64)))) < 8192
+
+
+@pytest.mark.parametrize("block", [1, 2, 7, 1000])
+def test_classes_do_not_depend_on_the_size_of_blocks(monkeypatch, block):
+    monkeypatch.setattr(grouping, "BLOCK", block)
+    sizes = np.random.default_rng(0).permutation(awkward_sizes())[:100]
+    users = Users(sizes, np.zeros(100), np.arange(1, 101))
+    expected = counted(users, leading_bits)
+    assert by_size_class(users).counts.tolist() == [
+        expected[k] for k in sorted(expected)
+    ]
+
+
+# Sums over users
+
+
+@given(
+    tables(counts=st.integers(1, 4), most_rows=12),
+    st.integers(1, 5),
+    st.sampled_from([by_size, by_size_class]),
+)
+def test_sums_are_those_over_users_one_by_one(users, block, group_by):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grouping, "BLOCK", block)
+        groups = group_by(users)
+        levels = np.log(groups.k)
+        total = sum_over_users(
+            users, groups, lambda group, means: levels[group] + means**2
+        )
+    name_of = int if group_by is by_size else leading_bits
+    each = users.expanded()
+    expected = math.fsum(
+        math.log(name_of(k)) + (ones / k) ** 2
+        for k, ones in zip(each.k.tolist(), each.successes.tolist(), strict=True)
+    )
+    assert total == pytest.approx(expected, rel=1e-12, abs=1e-300)
+
+
+def test_a_sum_of_ones_is_the_number_of_users():
+    users = Users([5, 5, 9], [1, 2, 3], [10**12, 10**12, 1])
+    total = sum_over_users(users, by_size(users), lambda group, means: 1.0 + 0 * means)
+    assert total == 2 * 10**12 + 1
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4, 5, 8])
+def test_blocks_cover_every_row_once(monkeypatch, rows):
+    monkeypatch.setattr(grouping, "BLOCK", 4)
+    users = Users(np.ones(rows), np.zeros(rows))
+    visited = [row for rows_ in grouping.blocks(users) for row in range(rows)[rows_]]
+    assert visited == list(range(rows))
+
+
+# Cohorts
+
+
+@st.composite
+def splits(draw):
+    """Users with few sizes, each row known by its successes, and where to cut."""
+    rows = draw(st.integers(1, 8))
+    k = draw(st.lists(st.integers(8, 10), min_size=rows, max_size=rows))
+    counts = draw(st.lists(st.integers(1, 5), min_size=rows, max_size=rows))
+    counts[0] += 2  # at least three users, for three cohorts
+    n = sum(counts)
+    most = draw(st.integers(1, n - 2))
+    users = Users(k, range(rows), counts)
+    return users, most, draw(st.integers(1, n - most - 1))
+
+
+def one_by_one(users):
+    each = users.expanded()
+    return list(zip(each.k.tolist(), each.successes.tolist(), strict=True))
+
+
+@given(splits())
+def test_cohorts_are_users_in_order_of_size_and_row(split):
+    users, most, least = split
+    # Successes are row numbers, so this is the order (k descending, row).
+    ranked = sorted(one_by_one(users), key=lambda user: (-user[0], user[1]))
+    last = len(ranked) - least
+    top, middle, bottom = split_by_size(users, most, least)
+    assert one_by_one(top) == ranked[:most]
+    assert one_by_one(middle) == ranked[most:last]
+    assert one_by_one(bottom) == ranked[last:]
+
+
+@given(splits(), st.integers(2, 10**12))
+def test_cohorts_scale_with_the_number_of_users(split, factor):
+    users, most, least = split
+    many = Users(users.k, users.successes, users.counts * factor)
+    small = split_by_size(users, most, least)
+    large = split_by_size(many, most * factor, least * factor)
+    for few, lots in zip(small, large, strict=True):
+        assert lots.k.tolist() == few.k.tolist()
+        assert lots.successes.tolist() == few.successes.tolist()
+        assert lots.counts.tolist() == (few.counts * factor).tolist()
+
+
+@given(splits())
+def test_cohorts_do_not_depend_on_how_rows_are_written(split):
+    users, most, least = split
+    together = split_by_size(users, most, least)
+    apart = split_by_size(users.expanded(), most, least)
+    for few, lots in zip(together, apart, strict=True):
+        assert one_by_one(few) == one_by_one(lots)
+
+
+def test_a_row_is_split_where_a_boundary_falls_inside_it():
+    users = Users([4, 9], [1, 2], [10, 2])
+    top, middle, bottom = split_by_size(users, 5, 3)
+    assert (top.k.tolist(), top.counts.tolist()) == ([9, 4], [2, 3])
+    assert (middle.k.tolist(), middle.counts.tolist()) == ([4], [4])
+    assert (bottom.k.tolist(), bottom.counts.tolist()) == ([4], [3])
+
+
+def test_one_row_can_be_split_into_all_three_cohorts():
+    parts = split_by_size(Users([4], [1], [10]), 3, 2)
+    assert [part.counts.tolist() for part in parts] == [[3], [5], [2]]
+
+
+@given(splits())
+def test_cohorts_depend_on_sizes_and_rows_only(split):
+    users, most, least = split
+    other = Users(users.k, users.k - users.successes, users.counts)
+    for one, two in zip(
+        split_by_size(users, most, least),
+        split_by_size(other, most, least),
+        strict=True,
+    ):
+        assert one.k.tolist() == two.k.tolist()
+        assert one.counts.tolist() == two.counts.tolist()
+        assert (one.k - one.successes).tolist() == two.successes.tolist()

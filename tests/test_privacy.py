@@ -1,0 +1,180 @@
+"""The ledger: the total is the most that any user can lose, and it says why."""
+
+import dataclasses
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hetlit.privacy import (
+    NOT_PRIVATE,
+    PUBLIC_SIZES,
+    Cohort,
+    Ledger,
+    Step,
+    not_private,
+)
+
+FEW = Cohort("few", 10, "fewest samples")
+REST = Cohort("rest", 90, "all others")
+
+
+def ledger_of(*steps, cohorts=(FEW, REST), notes=()):
+    return Ledger(PUBLIC_SIZES, cohorts, steps, notes)
+
+
+EXAMPLE = ledger_of(
+    Step("first guess", ("few",), "Laplace, scale 0.1", 0.25),
+    Step("typical spread", ("rest",), "exponential mechanism", 0.125, 1e-9),
+    Step("final mean", ("few", "rest"), "Laplace, scale 0.02", 0.5),
+    notes=("cohorts follow public sizes",),
+)
+
+# Totals
+
+
+def test_steps_on_the_same_users_add_up():
+    steps = [Step(name, ("few",), "Laplace", 0.5, 0.01) for name in "abc"]
+    assert ledger_of(*steps).epsilon == 1.5
+    assert ledger_of(*steps).delta == pytest.approx(0.03, rel=1e-12)
+
+
+def test_steps_on_different_users_do_not_add_up():
+    steps = Step("a", ("few",), "Laplace", 0.5), Step("b", ("rest",), "Laplace", 0.75)
+    assert ledger_of(*steps).epsilon == 0.75
+
+
+def test_a_step_on_two_cohorts_is_paid_by_both():
+    assert EXAMPLE.spent_on("few") == (0.75, 0.0)
+    assert EXAMPLE.spent_on("rest") == (0.625, 1e-9)
+    assert (EXAMPLE.epsilon, EXAMPLE.delta) == (0.75, 1e-9)
+
+
+def test_shares_of_a_budget_add_up_to_all_of_it():
+    steps = [Step(str(i), ("few",), "Laplace", 0.1) for i in range(10)]
+    assert ledger_of(*steps).epsilon == 1.0
+
+
+def test_no_steps_cost_nothing():
+    assert (ledger_of().epsilon, ledger_of().delta) == (0.0, 0.0)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sets(st.sampled_from("ABCD"), min_size=1),
+            st.floats(0, 10),
+            st.floats(0, 1),
+        ),
+        max_size=6,
+    )
+)
+def test_the_total_is_the_largest_sum_over_cohorts(parts):
+    steps = [Step("s", tuple(sorted(on)), "m", eps, delta) for on, eps, delta in parts]
+    cohorts = tuple(Cohort(name, 1, "a list") for name in "ABCD")
+    ledger = ledger_of(*steps, cohorts=cohorts)
+    losses = {name: [0.0, 0.0] for name in "ABCD"}
+    for on, epsilon, delta in parts:
+        for name in on:
+            losses[name][0] += epsilon
+            losses[name][1] += delta
+    for name, loss in losses.items():
+        assert ledger.spent_on(name) == pytest.approx(loss, rel=1e-12)
+    epsilons, deltas = zip(*losses.values(), strict=True)
+    assert ledger.epsilon == pytest.approx(max(epsilons), rel=1e-12)
+    assert ledger.delta == pytest.approx(max(deltas), rel=1e-12)
+
+
+# Without protection
+
+
+def test_a_release_without_noise_costs_infinitely_much():
+    ledger = not_private(100, "Algorithm 1")
+    assert ledger.epsilon == math.inf
+    assert ledger.neighbours == NOT_PRIVATE
+
+
+def test_a_release_without_noise_says_so():
+    text = str(not_private(100, "Algorithm 1"))
+    assert "not private" in text
+    assert "100 users" in text
+    assert "Algorithm 1" in text
+    assert "total: epsilon inf" in text
+
+
+# What it prints
+
+
+def test_the_text_says_who_the_neighbours_are():
+    assert f"neighbours: {PUBLIC_SIZES}" in str(EXAMPLE)
+    assert "public" in PUBLIC_SIZES
+
+
+def test_the_text_says_who_is_in_which_cohort():
+    assert "few: 10 users, fewest samples" in str(EXAMPLE)
+    assert "rest: 90 users, all others" in str(EXAMPLE)
+
+
+def test_the_text_says_what_each_step_spent_on_whom_and_how():
+    text = str(EXAMPLE)
+    assert "first guess, on few: epsilon 0.25 (Laplace, scale 0.1)" in text
+    assert "typical spread, on rest: epsilon 0.125, delta 1e-09 (exponential" in text
+    assert "final mean, on few and rest: epsilon 0.5 (Laplace, scale 0.02)" in text
+
+
+def test_the_text_says_how_steps_compose_and_what_each_cohort_lost():
+    text = str(EXAMPLE)
+    assert "composition: steps on one cohort add up, cohorts do not" in text
+    after = text[text.index("composition") :].splitlines()
+    assert after[1:3] == ["  few: epsilon 0.75", "  rest: epsilon 0.625, delta 1e-09"]
+
+
+def test_the_text_ends_with_the_total_and_the_notes():
+    assert str(EXAMPLE).splitlines()[-2:] == [
+        "total: epsilon 0.75, delta 1e-09",
+        "note: cohorts follow public sizes",
+    ]
+
+
+def test_a_delta_of_zero_is_not_mentioned():
+    text = str(ledger_of(Step("a", ("few",), "Laplace", 0.5)))
+    assert "delta" not in text
+
+
+# What it refuses
+
+
+@pytest.mark.parametrize(
+    "on", [("few", "nobody"), ("Few",), (), "few"], ids=["one", "case", "none", "text"]
+)
+def test_steps_must_name_cohorts_of_the_ledger(on):
+    with pytest.raises(ValueError, match=r"step 'guess' must name .*few.*rest"):
+        ledger_of(Step("guess", on, "Laplace", 1.0))
+
+
+def test_asking_about_an_unknown_cohort_is_an_error():
+    with pytest.raises(ValueError, match=r"few.*rest.*nobody"):
+        EXAMPLE.spent_on("nobody")
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [(-1.0, 0.0), (math.nan, 0.0), (1.0, -0.1), (1.0, 1.1), (1.0, math.nan)],
+)
+def test_impossible_costs_are_refused(epsilon, delta):
+    with pytest.raises(ValueError, match="step 'guess' must cost"):
+        ledger_of(Step("guess", ("few",), "Laplace", epsilon, delta))
+
+
+@pytest.mark.parametrize("cohorts", [(), (FEW, FEW)], ids=["none", "twice"])
+def test_cohorts_must_exist_and_have_different_names(cohorts):
+    with pytest.raises(ValueError, match="cohorts must be at least one, each with"):
+        ledger_of(cohorts=cohorts)
+
+
+@pytest.mark.parametrize("record", [FEW, EXAMPLE.steps[0], EXAMPLE], ids=type)
+def test_what_is_written_cannot_be_changed(record):
+    field = dataclasses.fields(record)[0].name
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(record, field, "something else")
