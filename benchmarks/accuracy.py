@@ -2,10 +2,10 @@
 
 Every figure is a mean squared error (MSE) divided by one of two references:
 
-ideal   the variance of the private estimator that knows p and var_p, uses optimal
-        weights and clips at sd(k) sqrt(2 log(2n/0.05)) within [0, 1]
-plain   the MSE of the mean of all user means with Laplace noise of scale
-        1/(n epsilon), which needs no sizes and no first guesses
+- ideal: the variance of the private estimator that knows p and var_p, uses optimal
+  weights and clips at sd(k) sqrt(2 log(2n/0.05)) within [0, 1];
+- plain: the MSE of the mean of all user means with Laplace noise of scale
+  1/(n epsilon), which needs no sizes and no first guesses.
 
 How the MSE is simulated.  Each run draws new users and new noise.  The last noise
 is not drawn but averaged over: (noiseless - p)^2 + 2 scale^2.  Two control variates

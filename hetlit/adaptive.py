@@ -49,39 +49,33 @@ import numpy as np
 from . import check
 from .check import Floats
 from .estimate import Estimate
-from .grouping import SizeGroups, blocks, by_size_class, sum_over_users
+from .grouping import SizeGroups, by_size_class, sum_over_users
 from .ideal import ClippedMean, check_users, plan_clipped_mean
 from .model import Users, variance_of_mean
-from .noise import (
-    exponential_mechanism,
-    grid_histogram,
-    laplace,
-    log_grid,
-    median_utilities,
-    simulated,
+from .noise import laplace, simulated
+from .privacy import PUBLIC_SIZES, Account, Cohort
+from .spread import (
+    CAUTIOUS_SPREAD,
+    JUDGED_SPREADS,
+    MOMENT_NOISE,
+    MOMENT_SHARES,
+    SPREAD_EVIDENCE,
+    WORTHWHILE,
+    clamped_guess,
+    judged_spread,
+    light_intervals,
+    mean_log_ratio,
+    spread_resolution,
+    typical_spread,
 )
-from .privacy import PUBLIC_SIZES, Cohort, Ledger, Step
 from .weights import optimal_weights, release_variance
 
-# All constants were chosen by measurement: see benchmarks/.
+# Constants were chosen by measurement: see benchmarks/.
 MEAN_SHARE = 0.05  # of epsilon, for the first mean
 SPREAD_SHARE = 0.05  # of epsilon, for the typical spread
-MOMENT_SHARES = (0.1, 0.3)  # of epsilon, least and most for the second moment
 # Cautious weights assume that p(1-p) is this: a compromise between p = 1/2, where
 # it is 1/4, and rare ones, for which noise matters more and weights should be equal.
 CAUTIOUS_Q = 0.15
-# Relative to p(1-p): the spread that cautious weights assume ...
-CAUTIOUS_SPREAD = 1.0 / 24.0
-# ... the noise that the second moment may have ...
-MOMENT_NOISE = 1.0 / 72.0
-# ... and the spreads for which a plan is judged.
-JUDGED_SPREADS = (0.0, 1.0 / 400.0, 1.0 / 20.0)
-WORTHWHILE = 0.95  # an adaptive plan must promise this fraction of the variance
-SPREAD_EVIDENCE = 40.0  # users times budget behind the typical spread, at least
-ERRORS_OF_MEAN = 2.0  # standard errors of the first mean added to half-widths
-REACH = 2.75  # half-widths in standard deviations
-ALARM = 3.0  # noise scales by which the second moment must exceed the typical spread
-MEDIAN_OF_SQUARES = 0.6744897501960817**2  # of a standard Gaussian
 
 
 @dataclass(frozen=True)
@@ -134,43 +128,54 @@ def estimate_adaptive(
     cautious = cautious_mean(groups, epsilon)
     plan = adaptive_plan(groups, epsilon, cautious)
     if plan is None:
-        value = cautious.noiseless(users)
-        value += laplace(cautious.sensitivity / epsilon, rng=source)
+        everyone = (Cohort("everyone", users.n, "no selection"),)
+        account = Account(epsilon, PUBLIC_SIZES, everyone)
+        scale = account.laplace("weighted mean", epsilon, cautious.sensitivity)
+        value = cautious.noiseless(users) + laplace(scale, rng=source)
+        ledger = account.ledger("planned from sizes alone: first guesses would not pay")
         inside = cautious.trace(users, epsilon, adaptive=False) if trace else None
-        return Estimate(value, _cautious_ledger(users, cautious, epsilon), inside)
+        return Estimate(value, ledger, inside)
 
-    # 1. First mean, moved towards 1/2 by its error so as not to understate p(1-p).
-    raw = plan.first.noiseless(users)
-    raw += laplace(plan.first.sensitivity / plan.mean_epsilon, rng=source)
-    centre = min(max(raw, 0.0), 1.0)
-    inner = centre + min(max(0.5 - centre, -plan.first_error), plan.first_error)
-    q = max(inner * (1.0 - inner), 1.0 / (4.0 * users.n))
+    cohorts = _cohorts(users, groups, plan)
+    several = tuple(cohort.name for cohort in cohorts if cohort.name != "one sample")
+    account = Account(epsilon, PUBLIC_SIZES, cohorts)
 
-    # 2. Second moment: E (mean - p)^2 = q/k + (1 - 1/k) var_p for every law of rates.
-    moment_scale = _moment_sensitivity(plan, centre) / plan.moment_epsilon
+    # 1. First mean.
+    scale = account.laplace("first mean", plan.mean_epsilon, plan.first.sensitivity)
+    raw = plan.first.noiseless(users) + laplace(scale, rng=source)
+    centre, q = clamped_guess(raw, plan.first_error, users.n)
+
+    # 2. Second moment.
+    moment_scale = account.laplace(
+        "second moment",
+        plan.moment_epsilon,
+        _moment_sensitivity(plan, centre),
+        *several,
+    )
     moment = _second_moment(users, groups, plan, centre, q)
     moment += laplace(moment_scale, rng=source)
 
     # 3. Typical spread.
-    grid = log_grid(plan.resolution * q, q, 2.0)
-    histogram = _spread_histogram(users, plan, centre, q, grid)
-    chosen = exponential_mechanism(
-        median_utilities(histogram), plan.spread_epsilon, rng=source
+    account.exponential("typical spread", plan.spread_epsilon, "many samples")
+    typical = typical_spread(
+        users,
+        plan.spread_from,
+        centre,
+        q,
+        plan.resolution,
+        plan.spread_epsilon,
+        source,
     )
-    typical = float(grid[chosen])
 
     # 4. Final mean.
-    heavy_tails = moment - typical > ALARM * moment_scale
+    spread, heavy_tails = judged_spread(moment, moment_scale, typical, q)
     if heavy_tails:
-        spread = min(max(moment + moment_scale, 0.0), q)
         final = _unclipped_mean(groups, q, spread, plan.final_epsilon)
     else:
-        spread = typical
         final = _final_mean(groups, plan, centre, q, spread)
-    value = final.noiseless(users)
-    value += laplace(final.sensitivity / plan.final_epsilon, rng=source)
+    scale = account.laplace("final mean", plan.final_epsilon, final.sensitivity)
+    value = final.noiseless(users) + laplace(scale, rng=source)
 
-    ledger = _adaptive_ledger(users, groups, plan, final, centre)
     inside = None
     if trace:
         inside = final.trace(
@@ -184,7 +189,7 @@ def estimate_adaptive(
             heavy_tails=heavy_tails,
             plan=plan,
         )
-    return Estimate(value, ledger, inside)
+    return Estimate(value, account.ledger(), inside)
 
 
 def cautious_mean(groups: SizeGroups, epsilon: float) -> ClippedMean:
@@ -223,7 +228,6 @@ def adaptive_plan(
         return None
     spread_users = int(users_above[enough[-1]])
     middle = groups.k[np.flatnonzero(users_above >= spread_users / 2.0)[-1]]
-    evidence = spread_users * spread_epsilon
 
     mean_epsilon = MEAN_SHARE * epsilon
     first = cautious_mean(groups, mean_epsilon)
@@ -237,29 +241,15 @@ def adaptive_plan(
         moment_weights=moment_weights,
         spread_from=float(groups.k[enough[-1]]),
         spread_users=spread_users,
-        resolution=min(2.0 / (evidence * middle), 0.5),
+        resolution=spread_resolution(spread_users, float(middle), spread_epsilon),
     )
-    promised = np.mean(
-        [
-            _log_variance_ratio(groups, epsilon, cautious, plan, spread)
-            for spread in JUDGED_SPREADS
-        ]
-    )
-    return plan if promised < math.log(WORTHWHILE) else None
-
-
-def _log_variance_ratio(
-    groups: SizeGroups,
-    epsilon: float,
-    cautious: ClippedMean,
-    plan: Plan,
-    relative_spread: float,
-) -> float:
-    """Return the log of the variance a plan promises over that of the cautious one."""
-    believed = min(relative_spread + plan.resolution, 1.0)
-    final = _final_mean(groups, plan, 0.5, 0.25, believed * 0.25)
-    promised = _variance_of(final, relative_spread, plan.final_epsilon)
-    return math.log(promised / _variance_of(cautious, relative_spread, epsilon))
+    promised, without = [], []
+    for spread in JUDGED_SPREADS:
+        believed = min(spread + plan.resolution, 1.0)
+        final = _final_mean(groups, plan, 0.5, 0.25, believed * 0.25)
+        promised.append(_variance_of(final, spread, plan.final_epsilon))
+        without.append(_variance_of(cautious, spread, epsilon))
+    return plan if mean_log_ratio(promised, without) < math.log(WORTHWHILE) else None
 
 
 def _variance_of(plan: ClippedMean, relative_spread: float, epsilon: float) -> float:
@@ -275,17 +265,9 @@ def _variance_of(plan: ClippedMean, relative_spread: float, epsilon: float) -> f
 def _final_mean(
     groups: SizeGroups, plan: Plan, centre: float, q: float, spread: float
 ) -> ClippedMean:
-    """Return the clipped mean for light tails: REACH standard deviations and more.
-
-    More, because the centre is off by its own error, and because counts of rare
-    ones are skewed: their longer tail reaches further by REACH^2/6 times the third
-    cumulant over the variance, (1-2p)(variance + spread)/q for a beta-binomial.
-    """
+    """Return the clipped mean for light tails."""
     variances = variance_of_mean(groups.k, q, spread)
-    reach = ERRORS_OF_MEAN * plan.first_error + REACH * np.sqrt(variances)
-    skew = REACH**2 / 6.0 * (1.0 - 2.0 * centre) * (variances + spread) / q
-    lower = centre - reach + np.minimum(skew, 0.0)
-    upper = centre + reach + np.maximum(skew, 0.0)
+    lower, upper = light_intervals(variances, centre, q, spread, plan.first_error)
     return plan_clipped_mean(
         groups, lower, upper, variances, plan.final_epsilon, "optimal"
     )
@@ -328,45 +310,8 @@ def _second_moment(
     return total - float(np.sum(groups.counts * plan.moment_weights * q / groups.k))
 
 
-def _spread_histogram(
-    users: Users, plan: Plan, centre: float, q: float, grid: Floats
-) -> Floats:
-    """Return how many users' squares, turned into guesses of var_p, fall where."""
-    histogram = np.zeros(len(grid) + 1)
-    for rows in blocks(users):
-        chosen = users.k[rows] >= plan.spread_from
-        if chosen.any():
-            k = users.k[rows][chosen]
-            square = (users.successes[rows][chosen] / k - centre) ** 2
-            guesses = (square / MEDIAN_OF_SQUARES - q / k) / (1.0 - 1.0 / k)
-            counts = users.counts[rows][chosen]
-            histogram += grid_histogram(guesses, grid, counts=counts)
-    return histogram
-
-
-def _cautious_ledger(users: Users, plan: ClippedMean, epsilon: float) -> Ledger:
-    return Ledger(
-        neighbours=PUBLIC_SIZES,
-        cohorts=(Cohort("everyone", users.n, "no selection"),),
-        steps=(
-            Step(
-                "weighted mean",
-                ("everyone",),
-                f"Laplace, sensitivity {plan.sensitivity:.6g}",
-                epsilon,
-            ),
-        ),
-        notes=("planned from sizes alone: first guesses would not pay",),
-    )
-
-
-def _adaptive_ledger(
-    users: Users,
-    groups: SizeGroups,
-    plan: Plan,
-    final: ClippedMean,
-    centre: float,
-) -> Ledger:
+def _cohorts(users: Users, groups: SizeGroups, plan: Plan) -> tuple[Cohort, ...]:
+    """Return who takes part in what, by public sizes."""
     ones = int(groups.counts[groups.k == 1].sum())
     few = users.n - ones - plan.spread_users
     threshold = f"{plan.spread_from:g}"
@@ -375,37 +320,4 @@ def _adaptive_ledger(
         Cohort("some samples", few, f"size 2 or more, below {threshold}"),
         Cohort("one sample", ones, "size 1"),
     )
-    present = tuple(cohort for cohort in cohorts if cohort.users)
-    everyone = tuple(cohort.name for cohort in present)
-    several = tuple(name for name in everyone if name != "one sample")
-    moment_sensitivity = _moment_sensitivity(plan, centre)
-    return Ledger(
-        neighbours=PUBLIC_SIZES,
-        cohorts=present,
-        steps=(
-            Step(
-                "first mean",
-                everyone,
-                f"Laplace, sensitivity {plan.first.sensitivity:.6g}",
-                plan.mean_epsilon,
-            ),
-            Step(
-                "second moment",
-                several,
-                f"Laplace, sensitivity {moment_sensitivity:.6g}",
-                plan.moment_epsilon,
-            ),
-            Step(
-                "typical spread",
-                ("many samples",),
-                "exponential mechanism, sensitivity 1",
-                plan.spread_epsilon,
-            ),
-            Step(
-                "final mean",
-                everyone,
-                f"Laplace, sensitivity {final.sensitivity:.6g}",
-                plan.final_epsilon,
-            ),
-        ),
-    )
+    return tuple(cohort for cohort in cohorts if cohort.users)

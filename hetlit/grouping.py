@@ -75,6 +75,15 @@ def by_size_class(users: Users) -> SizeGroups:
     return SizeGroups(k, table[present], lambda sizes: places[_class_of(sizes) - first])
 
 
+def classes_up_to(k_max: int) -> Floats:
+    """Return the sizes of all classes that a user with up to k_max samples can have.
+
+    Some of them lie between two whole numbers and stay empty.
+    """
+    first, last = _class_of(np.array([1, k_max]))
+    return (np.arange(first, last + 1) << _SHIFT).view(np.float64)
+
+
 def sum_over_users(
     users: Users,
     groups: SizeGroups,

@@ -19,6 +19,13 @@ from . import check
 from .check import Floats, Integers
 from .populations import MetaDistribution
 
+# The largest size that users can be cut to.
+MOST_DRAWN = 10**7
+# NumPy draws hypergeometric numbers from fewer samples than this ...
+HYPERGEOMETRIC_LIMIT = 10**9
+# ... and here at most this many at a time.
+DRAWS = 1 << 20
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Users:
@@ -143,9 +150,86 @@ class Users:
             np.repeat(self.k, self.counts), np.repeat(self.successes, self.counts)
         )
 
+    def capped(self, k_max: int, rng: np.random.Generator) -> Users:
+        """Return the users with at most `k_max` samples each, a random choice of them.
+
+        If every row that is cut is one user, rows stay where they are; otherwise the
+        users that are cut come last, merged by their successes.  A row of a billion
+        users takes no longer than one of a few thousand.
+
+        Where sizes are private they need a public bound, and this is how to keep it.
+
+        >>> rng = np.random.default_rng(0)
+        >>> Users(k=[9, 2, 8], successes=[9, 1, 0]).capped(5, rng).successes
+        array([5, 1, 0])
+        """
+        k_max = check.integer("k_max", k_max, 1)
+        rng = check.generator("rng", rng)
+        cut = self.k > k_max
+        if not cut.any():
+            return self
+        if k_max > MOST_DRAWN:
+            raise ValueError(
+                f"k_max must be at most {MOST_DRAWN} to cut users to it, not {k_max}"
+            )
+        kept = ~cut
+        k, successes, counts = self.k[cut], self.successes[cut], self.counts[cut]
+        if (counts == 1).all() and int(k.max()) < HYPERGEOMETRIC_LIMIT:
+            ones = self.successes.copy()
+            ones[cut] = rng.hypergeometric(successes, k - successes, k_max)
+            return Users(np.minimum(self.k, k_max), ones, self.counts)
+        merged = _subsampled(k, successes, counts, k_max, rng)
+        ones = np.flatnonzero(merged)
+        return Users(
+            np.concatenate((self.k[kept], np.full(len(ones), k_max))),
+            np.concatenate((self.successes[kept], ones)),
+            np.concatenate((self.counts[kept], merged[ones])),
+        )
+
     def __repr__(self) -> str:
         samples = int((self.k * self.counts.astype(object)).sum())
         return f"Users(n={self.n}, rows={len(self.k)}, samples={samples})"
+
+
+def _subsampled(
+    k: Integers,
+    successes: Integers,
+    counts: Integers,
+    size: int,
+    rng: np.random.Generator,
+) -> Integers:
+    """Return how many users have 0, 1, ..., `size` ones among `size` of their samples.
+
+    Rows of few users are drawn one by one, rows of many in one multinomial draw.
+    """
+    merged = np.zeros(size + 1, dtype=np.int64)
+    few = (counts <= max(100, size // 10)) & (k < HYPERGEOMETRIC_LIMIT)
+    rows = np.flatnonzero(few)
+    ends = np.cumsum(counts[few])
+    steps = np.arange(DRAWS, int(ends[-1]) if rows.size else 0, DRAWS)
+    for part in np.split(rows, np.searchsorted(ends, steps)):
+        each = np.repeat(part, counts[part])
+        ones = rng.hypergeometric(successes[each], k[each] - successes[each], size)
+        merged += np.bincount(ones, minlength=size + 1)
+    for row in np.flatnonzero(~few):
+        law = _subsample_law(int(successes[row]), int(k[row]), size)
+        # The likeliest outcome comes last and takes what rounding leaves over.
+        order = np.argsort(law)
+        merged[order] += rng.multinomial(counts[row], law[order])
+    return merged
+
+
+def _subsample_law(successes: int, k: int, size: int) -> Floats:
+    """Return the law of the number of ones among `size` of k samples, 0 to size."""
+    law = np.zeros(size + 1)
+    least, most = max(0, size - (k - successes)), min(size, successes)
+    ones = np.arange(least, most, dtype=np.float64)
+    # Ratios of neighbouring probabilities keep the digits that factorials lose.
+    ratios = (successes - ones) / (float(k - successes - size) + ones + 1.0)
+    logs = np.cumsum(np.log(ratios * (size - ones) / (ones + 1.0)))
+    masses = np.exp(np.append(0.0, logs) - max(0.0, logs.max(initial=0.0)))
+    law[least : most + 1] = masses / masses.sum()
+    return law
 
 
 def user_variance(k: Any, p: float, var_p: float) -> Any:

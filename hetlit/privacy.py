@@ -20,6 +20,7 @@ import math
 from dataclasses import dataclass
 
 PUBLIC_SIZES = "replace one user's samples; n and every user's size k are public"
+PRIVATE_SIZES = "replace one user, her size included; n and k_max are public"
 NOT_PRIVATE = "none: this release is not private"
 
 
@@ -106,6 +107,50 @@ class Ledger:
         lines.append(f"total: {_cost(self.epsilon, self.delta)}")
         lines.extend(f"note: {note}" for note in self.notes)
         return "\n".join(lines)
+
+
+class Account:
+    """A budget that is spent step by step and ends as a ledger.
+
+    >>> account = Account(1.0, PRIVATE_SIZES, (Cohort("everyone", 9, "no selection"),))
+    >>> account.laplace("first", 0.25, sensitivity=0.5), account.left
+    (2.0, 0.75)
+    """
+
+    def __init__(
+        self, epsilon: float, neighbours: str, cohorts: tuple[Cohort, ...]
+    ) -> None:
+        self.epsilon = epsilon
+        self.neighbours = neighbours
+        self.cohorts = cohorts
+        self.steps: list[Step] = []
+
+    @property
+    def left(self) -> float:
+        """What a user who took part in every step can still spend."""
+        return self.epsilon - math.fsum(step.epsilon for step in self.steps)
+
+    def laplace(self, name: str, share: float, sensitivity: float, *on: str) -> float:
+        """Spend a share on a Laplace step and return its noise scale.
+
+        `on` names the cohorts that take part; all of them by default.
+        """
+        self._spend(name, share, f"Laplace, sensitivity {sensitivity:.6g}", on)
+        return sensitivity / share
+
+    def exponential(self, name: str, share: float, *on: str) -> None:
+        """Spend a share on an exponential mechanism of sensitivity 1."""
+        self._spend(name, share, "exponential mechanism, sensitivity 1", on)
+
+    def ledger(self, *notes: str) -> Ledger:
+        """Return what was spent."""
+        return Ledger(self.neighbours, self.cohorts, tuple(self.steps), notes)
+
+    def _spend(
+        self, name: str, share: float, mechanism: str, on: tuple[str, ...]
+    ) -> None:
+        everyone = tuple(cohort.name for cohort in self.cohorts)
+        self.steps.append(Step(name, on or everyone, mechanism, share))
 
 
 def not_private(users: int, step: str) -> Ledger:

@@ -162,7 +162,7 @@ def optimal_weights(
     check.same_length(variances=variances, widths=widths)
     epsilon = check.positive("epsilon", epsilon)
 
-    ceiling = _ceiling(variances, widths, 2.0 / epsilon**2, counts)
+    ceiling = optimal_ceiling(variances, widths, epsilon, counts)
     with np.errstate(divide="ignore"):
         shape = np.minimum(1.0 / variances, ceiling / widths)
     weights = _normalised(shape, counts)
@@ -170,8 +170,14 @@ def optimal_weights(
     return weights, objective
 
 
-def _ceiling(variances: Floats, widths: Floats, noise: float, counts: Floats) -> float:
-    """Return the root T of noise*T = sum(counts/width * (1 - T*variance/width)_+)."""
+def optimal_ceiling(
+    variances: Floats, widths: Floats, epsilon: float, counts: Floats
+) -> float:
+    """Return T, the ceiling on weight * width relative to weights 1/variance.
+
+    It is the root of 2/epsilon**2 * T = sum(counts/width * (1 - T*variance/width)_+).
+    """
+    noise = 2.0 / epsilon**2
     wide = widths > 0  # a user of width 0 needs no noise and is never held back
     if not wide.any():
         return np.inf

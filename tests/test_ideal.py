@@ -30,6 +30,7 @@ from hetlit import (
     best_threshold,
     estimate_ideal,
     estimate_nonprivate_ideal,
+    initial_mean_error,
     inverse_variance_weights,
     sizes,
     sub_gaussian_width,
@@ -499,6 +500,17 @@ def test_rare_ones_have_the_variance_that_they_have() -> None:
         trace.weights, variances, trace.upper - trace.lower, 1.0
     )
     assert trace.objective == pytest.approx(objective, rel=1e-12)
+
+
+@pytest.mark.xfail(reason="alpha above 1 is refused", strict=True)
+def test_the_error_of_a_first_mean_may_exceed_one() -> None:
+    # As it does for the four users of D40's mean cohort.
+    alpha = initial_mean_error(4, 1.0, 0.05)
+    assert alpha > 1
+    trace = estimate_ideal(
+        FINAL_40, 0.45, 0.02, 1.0, alpha=alpha, rng=Quiet(), trace=True
+    ).trace
+    np.testing.assert_array_equal(trace.upper - trace.lower, 1.0)
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)

@@ -325,9 +325,12 @@ def test_a_log_grid_has_no_more_points_than_it_needs(exponent, decades, ratio):
     assert points == 2 or ratio ** (points - 2) < high / low
 
 
-def test_powers_of_the_ratio_are_on_the_grid():
-    grid = noise.log_grid(0.125, 8, 2)
-    assert grid == pytest.approx([0.125, 0.25, 0.5, 1, 2, 4, 8], rel=1e-13)
+@pytest.mark.parametrize("ratio", [2.0**0.25, 1.1, 2, 10.0])
+def test_powers_of_the_ratio_are_on_the_grid(ratio):
+    for power in range(1, 100):
+        expected = float(ratio) ** np.arange(power + 1)
+        grid = noise.log_grid(1, expected[-1], ratio)
+        assert grid == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(("low", "high"), [(1.0, 1.0 + 1e-12), (1e-300, 1e300)])

@@ -1,0 +1,124 @@
+"""How much users differ: a second moment, a typical spread, and what to make of them.
+
+Two private guesses of var_p, both from squared deviations of user means from a first
+guess of p.  The second moment, a noisy mean, is right however rates are distributed,
+but coarse.  The typical spread, a median, is precise when tails are light, and blind
+to a minority of users who differ from the rest.  Together they tell which it is.
+
+Chapter: Realizable, public sizes.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .check import Floats
+from .grouping import blocks
+from .model import Users
+from .noise import exponential_mechanism, grid_histogram, log_grid, median_utilities
+
+# Constants were chosen by measurement: see benchmarks/.
+CAUTIOUS_SPREAD = 1.0 / 24.0  # of p(1-p): assumed where nothing is known
+JUDGED_SPREADS = (0.0, 1.0 / 400.0, 1.0 / 20.0)  # of p(1-p): what plans are judged by
+MOMENT_NOISE = 1.0 / 72.0  # of p(1-p): what the second moment may have
+MOMENT_SHARES = (0.1, 0.3)  # of epsilon: least and most for the second moment
+SPREAD_EVIDENCE = 40.0  # users times budget behind the typical spread, at least
+WORTHWHILE = 0.95  # of the variance without first guesses: what a plan must promise
+ERRORS_OF_MEAN = 2.0  # standard errors of the first mean added to half-widths
+REACH = 2.75  # half-widths in standard deviations
+ALARM = 3.0  # noise scales by which the second moment must exceed the typical spread
+MEDIAN_OF_SQUARES = 0.6744897501960817**2  # of a standard Gaussian
+
+
+def clamped_guess(raw: float, error: float, n: int) -> tuple[float, float]:
+    """Return (p, q): a noisy mean within [0, 1], and a guess of p(1-p) for it.
+
+    q is taken at the mean moved towards 1/2 by its standard error, so as not to be
+    understated, and not below 1/(4n).  Both are post-processing.
+    """
+    p = min(max(raw, 0.0), 1.0)
+    inner = p + min(max(0.5 - p, -error), error)
+    return p, max(inner * (1.0 - inner), 1.0 / (4.0 * n))
+
+
+def light_intervals(
+    variances: Floats, centre: float, q: float, spread: float, error: float
+) -> tuple[Floats, Floats]:
+    """Return (lower, upper) of intervals for means with light tails, within [0, 1].
+
+    They reach REACH standard deviations, and further for two reasons: the centre is
+    off by its own error, and counts of rare ones are skewed.  Their longer tail
+    reaches further by REACH^2/6 times the third cumulant over the variance, which
+    is (1-2p)(variance + spread)/q for a beta-binomial.
+    """
+    reach = ERRORS_OF_MEAN * error + REACH * np.sqrt(variances)
+    skew = REACH**2 / 6.0 * (1.0 - 2.0 * centre) * (variances + spread) / q
+    lower = centre - reach + np.minimum(skew, 0.0)
+    upper = centre + reach + np.maximum(skew, 0.0)
+    return np.maximum(lower, 0.0), np.minimum(upper, 1.0)
+
+
+def spread_resolution(users: float, size: float, epsilon: float) -> float:
+    """Return the finest spread, relative to p(1-p), told from 0 by such users."""
+    return min(2.0 / (users * size * epsilon), 0.5)
+
+
+def typical_spread(
+    users: Users,
+    least: float,
+    centre: float,
+    q: float,
+    resolution: float,
+    epsilon: float,
+    rng: np.random.Generator,
+) -> float:
+    """Return a private median of guesses of var_p among users with size >= least.
+
+    Privacy: `epsilon`, whether sizes are public or private.  The utility of a grid
+    point is minus the distance of #{guesses up to it} from half of #{guesses}.
+    Replacing a user who stays in moves it by at most 1, one who enters or leaves
+    by 1/2.
+    """
+    grid = log_grid(resolution * q, q, 2.0)
+    utilities = median_utilities(spread_histogram(users, least, centre, q, grid))
+    return float(grid[exponential_mechanism(utilities, epsilon, rng=rng)])
+
+
+def spread_histogram(
+    users: Users, least: float, centre: float, q: float, grid: Floats
+) -> Floats:
+    """Return how many guesses of var_p, one per user, fall into each cell of a grid.
+
+    (mean - p)^2 has mean q/k + (1 - 1/k) var_p and, for a Gaussian, a median of
+    MEDIAN_OF_SQUARES times that.
+    """
+    histogram = np.zeros(len(grid) + 1)
+    for rows in blocks(users):
+        chosen = users.k[rows] >= least
+        if chosen.any():
+            k = users.k[rows][chosen]
+            square = (users.successes[rows][chosen] / k - centre) ** 2
+            guesses = (square / MEDIAN_OF_SQUARES - q / k) / (1.0 - 1.0 / k)
+            counts = users.counts[rows][chosen]
+            histogram += grid_histogram(guesses, grid, counts=counts)
+    return histogram
+
+
+def judged_spread(
+    moment: float, scale: float, typical: float, q: float
+) -> tuple[float, bool]:
+    """Return (var_p, heavy): the guess to go by, and whether tails are heavy.
+
+    `scale` is the noise scale of the second moment.
+    """
+    if moment - typical > ALARM * scale:
+        return min(max(moment + scale, 0.0), q), True
+    return typical, False
+
+
+def mean_log_ratio(promised: list[float], reference: list[float]) -> float:
+    """Return the mean of log(promised/reference)."""
+    ratios = zip(promised, reference, strict=True)
+    return sum(math.log(a / b) for a, b in ratios) / len(promised)

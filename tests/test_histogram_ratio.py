@@ -1,0 +1,210 @@
+"""The default for private sizes: every step's sensitivity, every path's budget."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hetlit import Beta, Constant, TwoPoint, Users, sample_users, sizes, user_variance
+from hetlit import histogram_ratio as module
+from hetlit.grouping import by_size_class, classes_up_to, sum_over_users
+from hetlit.histogram_ratio import Weighting, estimate_histogram_ratio
+from hetlit.noise import SecureNoiseUnavailable, median_utilities
+from hetlit.spread import spread_histogram
+
+K_MAX = 6
+RECORDS = [(k, s) for k in range(1, K_MAX + 1) for s in range(k + 1)]
+OTHERS = [(1, 0), (2, 1), (5, 3), (6, 6)]
+
+
+def table(records: list[tuple[int, int]]) -> Users:
+    return Users(*zip(*records, strict=True))
+
+
+def neighbours() -> list[tuple[Users, Users]]:
+    """Every way to replace one user by another, sizes included."""
+    return [
+        (table([*OTHERS, one]), table([*OTHERS, other]))
+        for one, other in itertools.product(RECORDS, RECORDS)
+    ]
+
+
+def largest_move(statistic) -> float:
+    return max(abs(statistic(a) - statistic(b)) for a, b in neighbours())
+
+
+@pytest.mark.parametrize("centre", [0.0, 0.3, 0.9])
+def test_the_sum_of_squares_moves_by_its_range_at_most_and_at_worst(centre):
+    q = max(centre * (1 - centre), 0.05)
+
+    def statistic(users):
+        return module._sum_of_squares(users, by_size_class(users), centre, q)
+
+    # (mean - p)^2 = 0 needs a mean at the centre, which the grid of sizes up to 6
+    # has for centre 0 only: elsewhere the range is not quite attained.
+    allowed = module._moment_range(centre)
+    moved = largest_move(statistic)
+    assert moved <= allowed * (1 + 1e-12)
+    assert moved >= 0.85 * allowed
+    if centre == 0.0:
+        assert moved == pytest.approx(allowed)
+
+
+def test_the_histogram_moves_by_two_at_most():
+    class NoNoise:
+        def laplace(self, *_, size):
+            return np.zeros(size)
+
+    def counts(users):
+        groups = by_size_class(users)
+        found = module._noisy_histogram(groups, K_MAX, 1e-9, NoNoise())
+        dense = np.zeros(8)
+        dense[np.log2(found.start).astype(int)] = found.counts
+        return dense
+
+    moves = [np.abs(counts(a) - counts(b)).sum() for a, b in neighbours()]
+    assert max(moves) == 2.0
+
+
+@pytest.mark.parametrize("least", [2, 4])
+def test_utilities_of_the_median_move_by_one_at_most_when_users_come_and_go(least):
+    grid = np.geomspace(0.001, 0.2, 9)
+
+    def utilities(users):
+        return median_utilities(spread_histogram(users, least, 0.3, 0.2, grid))
+
+    moves = [np.abs(utilities(a) - utilities(b)).max() for a, b in neighbours()]
+    assert max(moves) == 1.0
+
+
+@pytest.mark.parametrize("clips", [False, True])
+@pytest.mark.parametrize("ceiling", [2.0, math.inf])
+@pytest.mark.parametrize("cap", [3.0, 6.0])
+def test_total_and_deviations_move_by_their_sensitivities(clips, ceiling, cap):
+    weighting = Weighting(cap, 0.3, 0.21, 0.01, 0.01, clips, ceiling)
+    weights, lower, upper = weighting.at(classes_up_to(K_MAX))
+    on_total = weights.max() - weights.min()
+    on_sum = (weights * (upper - 0.3)).max() + (weights * (0.3 - lower)).max()
+
+    def total(users):
+        groups = by_size_class(users)
+        return float(np.sum(groups.counts * weighting.at(groups.k)[0]))
+
+    def deviations(users):
+        groups = by_size_class(users)
+        w, a, b = weighting.at(groups.k)
+        return sum_over_users(
+            users, groups, lambda g, means: w[g] * (np.clip(means, a[g], b[g]) - 0.3)
+        )
+
+    assert largest_move(total) <= on_total * (1 + 1e-12)
+    assert largest_move(total) == pytest.approx(on_total)
+    # Means of 0 and of 1 exist for every size, so the ends are attained.
+    assert largest_move(deviations) <= on_sum * (1 + 1e-12)
+    assert largest_move(deviations) == pytest.approx(on_sum)
+
+
+@given(
+    n=st.integers(1, 3000),
+    epsilon=st.floats(0.01, 50.0),
+    seed=st.integers(0, 2**32),
+    exponent=st.floats(0.5, 3.0),
+)
+@settings(max_examples=60)
+def test_the_shares_of_every_path_add_up_to_epsilon(n, epsilon, seed, exponent):
+    rng = np.random.default_rng(seed)
+    users = sample_users(Beta(0.3, 0.01), sizes.zipf(n, exponent, 500, rng), rng)
+    estimate = estimate_histogram_ratio(users, epsilon, k_max=500, rng=rng)
+    assert estimate.ledger.epsilon == pytest.approx(epsilon, rel=1e-12)
+    assert estimate.ledger.delta == 0.0
+    assert math.isfinite(estimate.value)
+
+
+def test_all_four_paths_are_taken_where_they_should_be():
+    rng = np.random.default_rng(1)
+
+    def path(k, epsilon):
+        users = sample_users(Beta(0.3, 0.0004), k, rng)
+        options = {"k_max": 2000, "rng": rng, "trace": True}
+        return estimate_histogram_ratio(users, epsilon, **options).trace.path
+
+    assert path(sizes.equal(100, 10), 1.0) == "plain"
+    assert path(sizes.equal(10_000, 10), 1.0) == "plain again"
+    assert path(sizes.zipf(10_000, 1.5, 2000, rng), 0.3) == "cautious"
+    assert path(sizes.zipf(10_000, 1.5, 2000, rng), 3.0) == "asked"
+
+
+def squared_error(meta, k, epsilon, runs, seed):
+    """Return the MSE, with the last noise averaged over."""
+    rng = np.random.default_rng(seed)
+    errors = []
+    for _ in range(runs):
+        users = sample_users(meta, k, rng)
+        inside = estimate_histogram_ratio(
+            users, epsilon, k_max=2000, rng=rng, trace=True
+        ).trace
+        errors.append((inside.noiseless - meta.mean) ** 2 + 2 * inside.noise_scale**2)
+    return float(np.mean(errors))
+
+
+def plain_error(meta, k, epsilon):
+    n = len(k)
+    variance = user_variance(k, meta.mean, meta.variance).mean() / n
+    return variance + 2 / (n * epsilon) ** 2
+
+
+@pytest.mark.parametrize("profile", ["zipf", "lognormal"])
+def test_it_halves_the_error_of_the_plain_mean_on_uneven_sizes(profile):
+    rng = np.random.default_rng(3)
+    k = {
+        "zipf": sizes.zipf(10_000, 1.5, 2000, rng),
+        "lognormal": sizes.lognormal(10_000, 3.0, 1.5, 2000, rng),
+    }[profile]
+    meta = Beta(0.3, 0.0004)
+    # About 0.2 and 0.3 in the benchmark; 60 runs have a relative error of 20%.
+    ratio = squared_error(meta, k, 1.0, 60, seed=4) / plain_error(meta, k, 1.0)
+    assert ratio < 0.5
+
+
+def test_a_minority_far_from_the_rest_is_not_clipped_away():
+    k = sizes.geometric(10_000, 50.0, np.random.default_rng(5))
+    meta = TwoPoint(0.1, 0.9, 0.05)
+    k = np.minimum(k, 2000)
+    ratio = squared_error(meta, k, 1.0, 60, seed=6) / plain_error(meta, k, 1.0)
+    assert ratio < 2.0
+
+
+def test_equal_rows_may_be_merged_or_split():
+    rng = np.random.default_rng(7)
+    users = sample_users(Constant(0.3), sizes.zipf(20_000, 1.5, 100, rng), rng)
+    merged = users.compressed()
+    first, second = (
+        estimate_histogram_ratio(u, 1.0, k_max=100, rng=np.random.default_rng(8)).value
+        for u in (users, merged)
+    )
+    assert first == pytest.approx(second, abs=1e-12)
+
+
+def test_a_billion_users_are_as_cheap_as_their_rows():
+    users = Users([1, 5, 100], [0, 2, 30], [10**9, 10**8, 10**6])
+    rng = np.random.default_rng(9)
+    estimate = estimate_histogram_ratio(users, 1.0, k_max=1000, rng=rng)
+    assert 0.0 < estimate.value < 0.5
+
+
+def test_bad_input_is_refused_by_name():
+    users = Users([1, 5], [0, 2])
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match=r"k_max must be a public bound.*capped"):
+        estimate_histogram_ratio(users, 1.0, k_max=4, rng=rng)
+    with pytest.raises(TypeError, match="k_max"):
+        estimate_histogram_ratio(users, 1.0, k_max=4.5, rng=rng)
+    with pytest.raises(ValueError, match="epsilon"):
+        estimate_histogram_ratio(users, 0.0, k_max=5, rng=rng)
+    with pytest.raises(TypeError, match="users"):
+        estimate_histogram_ratio([1, 2], 1.0, k_max=5, rng=rng)
+    with pytest.raises(SecureNoiseUnavailable):
+        estimate_histogram_ratio(users, 1.0, k_max=5)
