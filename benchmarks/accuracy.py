@@ -1,227 +1,33 @@
-"""Accuracy at equal total epsilon: estimators against the ideal and the plain mean.
-
-Every figure is a mean squared error (MSE) divided by one of two references:
-
-- ideal: the variance of the private estimator that knows p and var_p, uses optimal
-  weights and clips at sd(k) sqrt(2 log(2n/0.05)) within [0, 1];
-- plain: the MSE of the mean of all user means with Laplace noise of scale
-  1/(n epsilon), which needs no sizes and no first guesses.
-
-How the MSE is simulated.  Each run draws new users and new noise.  The last noise
-is not drawn but averaged over: (noiseless - p)^2 + 2 scale^2.  Two control variates
-with known means, the squared errors of the plain mean and of the ideal weighted
-mean on the same users, take out most of the luck of the draw.  The errors given
-are standard errors of what remains.
-"""
+"""Accuracy at equal total epsilon when sizes are public; see `simulation`."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from multiprocessing import Pool
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from hetlit import (
-    Beta,
-    Constant,
-    TwoPoint,
-    Users,
-    estimate_public_size,
-    optimal_weights,
-    sizes,
-    user_variance,
-)
-from hetlit.check import Floats, Integers
-from hetlit.populations import MetaDistribution
+from hetlit import Estimate, Users, estimate_public_size
+
+from .simulation import ESTIMATORS, measured, report, side_by_side
 
 RESULTS = Path(__file__).with_name("accuracy.md")
-EPSILONS = (0.3, 1.0, 3.0)
-RUNS = {1_000: 1600, 10_000: 800, 100_000: 120}
-SIDE_RUNS = 200  # for the estimators shown beside the default
-
-PROFILES: dict[str, Callable[[int, np.random.Generator], Integers]] = {
-    "equal, 10 each": lambda n, rng: sizes.equal(n, 10),
-    "harmonic, n/i": lambda n, rng: sizes.harmonic(n),
-    "two levels, sqrt(n) users with 1000": lambda n, rng: sizes.two_level(
-        n, math.isqrt(n), 1000
-    ),
-    "geometric, mean 50": lambda n, rng: sizes.geometric(n, 50.0, rng),
-    "zipf 1.5 up to 2000": lambda n, rng: sizes.zipf(n, 1.5, 2000, rng),
-    "lognormal, median 3, sigma 1.5": lambda n, rng: sizes.lognormal(
-        n, 3.0, 1.5, 2000, rng
-    ),
-}
-POPULATIONS: dict[str, MetaDistribution] = {
-    "constant .3": Constant(0.3),
-    "beta .3, sd .02": Beta(0.3, 0.02**2),
-    "beta .3, sd .1": Beta(0.3, 0.1**2),
-    "95% at .1, 5% at .9": TwoPoint(0.1, 0.9, 0.05),
-}
-HEAVY = "95% at .1, 5% at .9"
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One setting of the grid."""
-
-    n: int
-    profile: str
-    population: str
-    epsilon: float
-    method: str
-    runs: int
+def public(
+    method: str, users: Users, epsilon: float, rng: np.random.Generator
+) -> Estimate:
+    """Return the estimate for public sizes, with its trace."""
+    return estimate_public_size(users, epsilon, method=method, rng=rng, trace=True)
 
 
-@dataclass(frozen=True)
-class Result:
-    """The simulated MSE of a cell over its two references, with relative error."""
-
-    over_ideal: float
-    over_plain: float
-    error: float
-
-
-def measure(cell: Cell) -> Result:
-    """Simulate one cell; the seed is a function of the cell."""
-    words = [cell.n, int(cell.epsilon * 1000)]
-    words += [ord(c) for c in cell.profile + cell.population + cell.method]
-    rng = np.random.default_rng(words)
-    # The same sizes for every population and epsilon of a profile.
-    k = PROFILES[cell.profile](cell.n, np.random.default_rng(cell.n))
-    meta = POPULATIONS[cell.population]
-    p = meta.mean
-    variances = user_variance(k, p, meta.variance)
-    weights, ideal = ideal_weights(k, variances, p, cell.epsilon)
-    uniform = np.full(cell.n, 1.0 / cell.n)
-    plain = float(np.mean(variances)) / cell.n + 2.0 / (cell.n * cell.epsilon) ** 2
-
-    errors = np.empty(cell.runs)
-    controls = np.empty((cell.runs, 2))
-    expected = [float(np.sum(w**2 * variances)) for w in (weights, uniform)]
-    for run in range(cell.runs):
-        users = Users(k, rng.binomial(k, meta.sample(cell.n, rng)))
-        inside = estimate_public_size(
-            users, cell.epsilon, method=cell.method, rng=rng, trace=True
-        ).trace
-        errors[run] = (inside.noiseless - p) ** 2 + 2.0 * inside.noise_scale**2
-        deviations = users.means - p
-        controls[run] = [np.sum(w * deviations) ** 2 for w in (weights, uniform)]
-    controls -= expected
-    slopes = np.linalg.lstsq(
-        controls - controls.mean(axis=0), errors - errors.mean(), rcond=None
-    )[0]
-    remaining = errors - controls @ slopes
-    mse = float(remaining.mean())
-    relative_error = float(remaining.std(ddof=3)) / math.sqrt(cell.runs) / mse
-    return Result(mse / ideal, mse / plain, relative_error)
-
-
-def ideal_weights(
-    k: Integers, variances: Floats, p: float, epsilon: float
-) -> tuple[Floats, float]:
-    """Return (weights, variance) of the ideal private estimator."""
-    half_widths = np.sqrt(variances * 2.0 * math.log(2.0 * len(k) / 0.05))
-    widths = np.minimum(1.0, p + half_widths) - np.maximum(0.0, p - half_widths)
-    return optimal_weights(variances, widths, epsilon)
-
-
-def measured(cells: Iterable[Cell]) -> dict[Cell, Result]:
-    """Return the results of all cells, two at a time."""
-    listed = list(cells)
-    with Pool(2) as pool:
-        return dict(zip(listed, pool.map(measure, listed, chunksize=1), strict=True))
-
-
-def geometric_mean(values: Iterable[float]) -> float:
-    """Return the geometric mean."""
-    return math.exp(np.mean([math.log(value) for value in values]))
-
-
-def tables(results: dict[Cell, Result], n: int) -> list[str]:
-    """Return the table of one n, as lines of Markdown."""
-    head = " | ".join(f"epsilon {epsilon:g}" for epsilon in EPSILONS)
-    lines = [f"| sizes | rates | {head} |", "|---|---|" + "---|" * len(EPSILONS)]
-    for profile in PROFILES:
-        for population in POPULATIONS:
-            entries = []
-            for epsilon in EPSILONS:
-                cell = Cell(n, profile, population, epsilon, "auto", RUNS[n])
-                r = results[cell]
-                entries.append(
-                    f"{r.over_ideal:.2f} ± {r.error * r.over_ideal:.2f}, "
-                    f"{r.over_plain:.2f} ± {r.error * r.over_plain:.2f}"
-                )
-            lines.append(f"| {profile} | {population} | " + " | ".join(entries) + " |")
-    return lines
-
-
-def summary(results: dict[Cell, Result]) -> list[str]:
-    """Return the claims and what was measured, as lines of Markdown."""
-    lines = [
-        "| n | geometric mean over ideal | largest over plain | "
-        "largest over plain, heavy tails |",
-        "|---|---|---|---|",
-    ]
-    for n in RUNS:
-        mine = {c: r for c, r in results.items() if c.n == n and c.method == "auto"}
-        light = [r for c, r in mine.items() if c.population != HEAVY]
-        heavy = [r for c, r in mine.items() if c.population == HEAVY]
-        worst = max(light, key=lambda r: r.over_plain)
-        heaviest = max(heavy, key=lambda r: r.over_plain)
-        error = math.sqrt(sum(r.error**2 for r in light)) / len(light)
-        mean = geometric_mean(r.over_ideal for r in light)
-        lines.append(
-            f"| {n} | {mean:.3f} ± {error * mean:.3f} | "
-            f"{worst.over_plain:.2f} ± {worst.error * worst.over_plain:.2f} | "
-            f"{heaviest.over_plain:.2f} ± {heaviest.error * heaviest.over_plain:.2f} |"
-        )
-    return lines
-
-
-def comparison(results: dict[Cell, Result]) -> list[str]:
-    """Return geometric means over ideal of all methods at n = 10,000."""
-    lines = ["| method | geometric mean over ideal |", "|---|---|"]
-    for method in ("auto", "cohorts", "paper"):
-        chosen = [
-            r
-            for c, r in results.items()
-            if c.n == 10_000 and c.method == method and c.population != HEAVY
-        ]
-        lines.append(
-            f"| {method} | {geometric_mean(r.over_ideal for r in chosen):.2f} |"
-        )
-    return lines
+ESTIMATORS.update({m: partial(public, m) for m in ("auto", "cohorts", "paper")})
 
 
 def main() -> None:
     """Measure everything and write accuracy.md."""
-    grid = [
-        (n, profile, population, epsilon)
-        for n in sorted(RUNS, reverse=True)  # the long ones first
-        for profile in PROFILES
-        for population in POPULATIONS
-        for epsilon in EPSILONS
-    ]
-    cells = [Cell(*point, "auto", RUNS[point[0]]) for point in grid]
-    cells += [
-        Cell(*point, method, SIDE_RUNS)
-        for point in grid
-        if point[0] == 10_000 and point[2] != HEAVY
-        for method in ("cohorts", "paper")
-    ]
-    results = measured(cells)
-    assert __doc__ is not None
-    lines = ["# Accuracy at equal total epsilon", "", *__doc__.strip().splitlines(), ""]
-    lines += ['## Summary of the default, `method="auto"`', "", *summary(results), ""]
-    lines += ["## The methods side by side, n = 10,000, light tails", ""]
-    lines += [*comparison(results), ""]
-    for n in RUNS:
-        lines += [f"## n = {n:,}: MSE over ideal, MSE over plain", ""]
-        lines += [*tables(results, n), ""]
-    RESULTS.write_text("\n".join(lines))
-    print(
-        "\n".join(lines[: lines.index("## n = 1,000: MSE over ideal, MSE over plain")])
-    )
+    others = ["cohorts", "paper"]
+    results = measured(side_by_side("auto", others, None))
+    text = report("Accuracy at equal total epsilon", results, "auto", others)
+    RESULTS.write_text(text)
+    print(text[: text.index("## auto")])

@@ -78,8 +78,8 @@ def user_mean(
         epsilon,
         source,
         trace,
-        neighbours=ANY_SIZES,
-        cohorts=(Cohort("everyone", users.n, "no selection"),),
+        ANY_SIZES,
+        (Cohort("everyone", users.n, "no selection"),),
         weights=np.full(len(users.k), 1.0 / users.n) if trace else None,
     )
 
@@ -123,8 +123,8 @@ def pooled_mean(
         epsilon,
         source,
         trace,
-        neighbours=PUBLIC_SIZES,
-        cohorts=(Cohort("everyone", users.n, "no selection"),),
+        PUBLIC_SIZES,
+        (Cohort("everyone", users.n, "no selection"),),
         weights=users.k / samples if trace else None,
     )
 
@@ -174,10 +174,10 @@ def median_truncation(
         epsilon,
         source,
         trace,
-        neighbours=PUBLIC_SIZES,
-        cohorts=cohorts if users.n > half else cohorts[:1],
+        PUBLIC_SIZES,
+        cohorts if users.n > half else cohorts[:1],
         size=size,
-        upper=upper,
+        cohorts={"upper half": upper},
     )
 
 
@@ -334,16 +334,15 @@ def _laplace_mean(
     epsilon: float,
     source: np.random.Generator,
     trace: bool,
-    *,
     neighbours: str,
-    cohorts: tuple[Cohort, ...],
+    division: tuple[Cohort, ...],
     **inside: Any,
 ) -> Estimate:
     """Return noiseless + Laplace(sensitivity/epsilon), on users of the first cohort."""
     scale = sensitivity / epsilon
     mechanism = f"Laplace, sensitivity {sensitivity:.6g}"
-    step = Step("mean", (cohorts[0].name,), mechanism, epsilon)
-    ledger = Ledger(neighbours, cohorts, (step,))
+    step = Step("mean", (division[0].name,), mechanism, epsilon)
+    ledger = Ledger(neighbours, division, (step,))
     parts = Trace(
         noiseless=noiseless, noise_scale=scale, sensitivity=sensitivity, **inside
     )

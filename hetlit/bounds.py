@@ -175,7 +175,8 @@ def binomial_information(k: Any, p: float) -> Any:
     array([ 4., 40.])
     """
     p = check.strictly_between("p", p, 0.0, 1.0)
-    return _per_size(k, 2**63 - 1, lambda size: size / (p * (1.0 - p)))
+    values = check.integers("k", np.atleast_1d(k), 1) / (p * (1.0 - p))
+    return values if np.ndim(k) else float(values[0])
 
 
 def beta_binomial_information(k: Any, mean: float, concentration: float) -> Any:
@@ -190,7 +191,7 @@ def beta_binomial_information(k: Any, mean: float, concentration: float) -> Any:
     k : a whole number from 1 to 10^7, or an array of them of shape (rows,); the
         time is proportional to the sum of the distinct ones
     mean : strictly between 0 and 1
-    concentration : m = a + b, above 0; see `Beta.concentration`
+    concentration : m = a + b, from 1e-100 to 1e100; see `Beta.concentration`
 
     The score of x ones is m (psi(a+x) - psi(b+k-x)) up to a constant that makes its
     mean 0.  So its steps m/(a+x) + m/(b+k-1-x) from x to x+1 suffice, and so do
@@ -204,8 +205,9 @@ def beta_binomial_information(k: Any, mean: float, concentration: float) -> Any:
     >>> beta_binomial_information([1, 10, 1000], mean=0.3, concentration=20.0).round(3)
     array([  4.762,  33.505, 100.084])
     """
-    mean = check.strictly_between("mean", mean, 0.0, 1.0)
-    concentration = check.positive("concentration", concentration)
+    # Limits far beyond any use, within which nothing below under- or overflows.
+    mean = check.strictly_between("mean", mean, 1e-100, 1.0)
+    concentration = check.between("concentration", concentration, 1e-100, 1e100)
 
     def information(size: int) -> float:
         x = np.arange(size)
@@ -306,6 +308,8 @@ def midrange_variance(n: int, variance: float, *, reach: float = REACH) -> float
     0.005
     """
     n, variance = check.integer("n", n, 2), check.positive("variance", variance)
+    if n > 10**12:
+        raise ValueError(f"n must be at most 10**12, not {n}: use the limit")
     parent = variance / (1.0 - window_factor(reach))
     outside, inside = special.ndtr(-reach), math.erf(reach / math.sqrt(2.0))
     unit = (NODES + 1.0) / 2.0

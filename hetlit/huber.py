@@ -5,10 +5,10 @@ but never harder than from a threshold T.  So a few strange users cannot drag it
 far, and no single user can hide how well a value balances all pulls.
 
 After Zhao et al., "A Huber Loss Minimization Approach to Mean Estimation under
-User-level Differential Privacy" (NeurIPS 2024), who let weights and thresholds
-depend on the users' sizes and add noise to the minimiser.  How sensitive the
-minimiser is depends on the data, and in the worst case one user can move it as far
-as two thresholds and more.  Here nothing is added to it.  The exponential mechanism
+User-level Differential Privacy" (NeurIPS 2024), who fit thresholds to the users'
+sizes and release the minimiser with noise.  How much noise that takes depends on
+the data: with half of the users at 0 and half at 1, one more can move the minimiser
+nearly from end to end.  Here the minimiser gets no noise.  The exponential mechanism
 draws a value from a public grid, with utility minus the size of the total pull, the
 gradient of the loss (the K-norm gradient mechanism of Reimherr and Awan, NeurIPS
 2019).  One user's part in the gradient is bounded for every table of users, so the

@@ -23,8 +23,8 @@ from .populations import MetaDistribution
 MOST_DRAWN = 10**7
 # NumPy draws hypergeometric numbers from fewer samples than this ...
 HYPERGEOMETRIC_LIMIT = 10**9
-# ... and here at most this many at a time.
-DRAWS = 1 << 20
+# ... for rows of at most this many users, and this many users at a time.
+FEW, DRAWS = 100, 1 << 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -153,9 +153,9 @@ class Users:
     def capped(self, k_max: int, rng: np.random.Generator) -> Users:
         """Return the users with at most `k_max` samples each, a random choice of them.
 
-        If every row that is cut is one user, rows stay where they are; otherwise the
-        users that are cut come last, merged by their successes.  A row of a billion
-        users takes no longer than one of a few thousand.
+        If every row that is cut is one user with less than a billion samples, rows
+        stay where they are; otherwise the users that are cut come last, merged by
+        their successes.  A row of a billion users is as cheap as one of a thousand.
 
         Where sizes are private they need a public bound, and this is how to keep it.
 
@@ -202,8 +202,10 @@ def _subsampled(
 
     Rows of few users are drawn one by one, rows of many in one multinomial draw.
     """
+    from .subsample import hypergeometric_law
+
     merged = np.zeros(size + 1, dtype=np.int64)
-    few = (counts <= max(100, size // 10)) & (k < HYPERGEOMETRIC_LIMIT)
+    few = (counts <= FEW) & (k < HYPERGEOMETRIC_LIMIT)
     rows = np.flatnonzero(few)
     ends = np.cumsum(counts[few])
     steps = np.arange(DRAWS, int(ends[-1]) if rows.size else 0, DRAWS)
@@ -212,24 +214,11 @@ def _subsampled(
         ones = rng.hypergeometric(successes[each], k[each] - successes[each], size)
         merged += np.bincount(ones, minlength=size + 1)
     for row in np.flatnonzero(~few):
-        law = _subsample_law(int(successes[row]), int(k[row]), size)
+        least, law = hypergeometric_law(int(k[row]), int(successes[row]), size)
         # The likeliest outcome comes last and takes what rounding leaves over.
         order = np.argsort(law)
-        merged[order] += rng.multinomial(counts[row], law[order])
+        merged[least + order] += rng.multinomial(counts[row], law[order])
     return merged
-
-
-def _subsample_law(successes: int, k: int, size: int) -> Floats:
-    """Return the law of the number of ones among `size` of k samples, 0 to size."""
-    law = np.zeros(size + 1)
-    least, most = max(0, size - (k - successes)), min(size, successes)
-    ones = np.arange(least, most, dtype=np.float64)
-    # Ratios of neighbouring probabilities keep the digits that factorials lose.
-    ratios = (successes - ones) / (float(k - successes - size) + ones + 1.0)
-    logs = np.cumsum(np.log(ratios * (size - ones) / (ones + 1.0)))
-    masses = np.exp(np.append(0.0, logs) - max(0.0, logs.max(initial=0.0)))
-    law[least : most + 1] = masses / masses.sum()
-    return law
 
 
 def user_variance(k: Any, p: float, var_p: float) -> Any:
