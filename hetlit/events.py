@@ -11,14 +11,11 @@ Chapter: The model.
 
 from __future__ import annotations
 
-import csv
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from importlib import import_module
 from numbers import Number
 from pathlib import Path
 from typing import Any
@@ -28,6 +25,14 @@ from numpy.typing import NDArray
 
 from . import check
 from .check import Integers
+from .files import (
+    checked_path,
+    csv_rows,
+    optional_module,
+    parquet_source,
+    path_literal,
+    read_file,
+)
 from .model import Users
 
 NO_EVENTS = "table has no events; at least one is needed"
@@ -117,10 +122,10 @@ def users_from_events(table: Any, *, user: str, outcome: str) -> Users:
     if user == outcome:
         raise ValueError(f"user and outcome must be two columns, not both {user!r}")
     if isinstance(table, (str, os.PathLike)):
-        path = _checked_path(table)
-        if duckdb := _module("duckdb"):
+        path = checked_path(table)
+        if duckdb := optional_module("duckdb"):
             return _query_file(duckdb, path, names)
-        table = _read_file(path, text=user)
+        table = read_file(path, text=user)
     columns = _columns(table, names)
     if len(columns["user"]) == 0:
         raise ValueError(NO_EVENTS)
@@ -146,7 +151,7 @@ def users_from_table(table: Any) -> Users:
     needed = {"k": "k", "successes": "successes"}
     checks = ("null_users", "bad_outcomes")
     if isinstance(table, (str, os.PathLike)):
-        table = _read_file(_checked_path(table))
+        table = read_file(checked_path(table))
     found = {name: name for name in ("counts", *checks) if name in _names_of(table)}
     columns = _columns(table, needed | found)
     for name in checks:
@@ -266,23 +271,6 @@ def _numbers(column: NDArray[Any]) -> NDArray[Any]:
 # Files
 
 
-def _checked_path(table: Any) -> Path:
-    path = Path(table).absolute()
-    if path.suffix.lower() not in (".csv", ".parquet"):
-        raise ValueError(f"table must be a .csv or .parquet file, not {str(table)!r}")
-    if not path.is_file():
-        raise ValueError(f"table: there is no file {str(table)!r}")
-    return path
-
-
-def _module(name: str) -> Any:
-    """Return a module that need not be installed, or None."""
-    try:
-        return import_module(name)
-    except ImportError:
-        return None
-
-
 def _query_file(duckdb: Any, path: Path, names: Mapping[str, str]) -> Users:
     """Run `events_sql` on a file."""
     try:
@@ -310,13 +298,13 @@ def _log_in_file(connection: Any, path: Path, names: Mapping[str, str]) -> str:
     """Return a SELECT of who, outcome (null if it is no number) and raw outcome."""
     if path.suffix.lower() == ".csv":
         # Everything is read as text and nothing is guessed: "01" must not become 1.
-        header = next(_csv_rows(path))
+        header = next(csv_rows(path))
         kinds = ["CSV"] * len(header)
         fields = ", ".join(f"'{place}': 'VARCHAR'" for place in range(len(header)))
-        source = f"""read_csv({_literal(path)}, auto_detect = false, header = true,
+        source = f"""read_csv({path_literal(path)}, auto_detect = false, header = true,
             delim = ',', quote = '"', escape = '"', columns = {{{fields}}})"""
     else:
-        source = _parquet(path)
+        source = parquet_source(path)
         schema = connection.execute(f"DESCRIBE FROM {source}").fetchall()
         header, kinds = [row[0] for row in schema], [row[1] for row in schema]
     _check_names(names, header)
@@ -333,65 +321,3 @@ def _log_in_file(connection: Any, path: Path, names: Mapping[str, str]) -> str:
     places = ", ".join(f'"{place}"' for place in range(len(header)))
     return f"""SELECT {who} AS who, {outcome} AS outcome, "{raw}" AS raw
         FROM {source} AS file({places})"""
-
-
-def _parquet(path: Path) -> str:
-    return f"read_parquet({_literal(path)}, hive_partitioning = false)"
-
-
-def _literal(path: Path) -> str:
-    """Return a path in SQL quotes; brackets make *, ? and [ mean themselves."""
-    return "'" + re.sub(r"([*?\[])", r"[\1]", str(path)).replace("'", "''") + "'"
-
-
-def _csv_rows(path: Path) -> Iterator[list[str]]:
-    """Yield the header and then the rows of a CSV file, without blank lines."""
-    problem = f"table: cannot read {path.name!r}: "
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.reader(file, strict=True)
-        try:
-            header = next(reader, [])
-            if not header or len(set(header)) < len(header):
-                raise ValueError(f"{problem}its first line must name distinct columns")
-            yield header
-            for row in filter(None, reader):
-                if len(row) != len(header):
-                    fields = f"{len(header)} fields, not {len(row)}"
-                    line = reader.line_num
-                    raise ValueError(f"{problem}line {line} must have {fields}")
-                yield row
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise ValueError(f"{problem}{error}") from error
-
-
-def _read_file(path: Path, text: str | None = None) -> Any:
-    """Return a file as a table in memory; of a CSV file, column `text` stays text."""
-    if path.suffix.lower() == ".csv":
-        rows = _csv_rows(path)
-        columns: dict[str, list[Any]] = {name: [] for name in next(rows)}
-        for row in rows:
-            for (name, values), cell in zip(columns.items(), row, strict=True):
-                values.append(_value(cell, name == text))
-        return columns
-    if duckdb := _module("duckdb"):
-        with duckdb.connect() as connection:
-            return connection.execute(f"FROM {_parquet(path)}").fetchnumpy()
-    if polars := _module("polars"):
-        return polars.scan_parquet(path, glob=False, hive_partitioning=False)
-    if parquet := _module("pyarrow.parquet"):
-        return parquet.ParquetFile(path).read()
-    if pandas := _module("pandas"):
-        return pandas.read_parquet(path)
-    raise ImportError("to read Parquet files, pip install duckdb, polars or pyarrow")
-
-
-def _value(cell: str, is_text: bool) -> float | str | None:
-    """Return what a CSV field says, as the query reads it."""
-    if is_text or not cell or not cell.isascii():
-        return cell or None
-    if (word := cell.strip(" ").lower()) in ("true", "false"):
-        return word == "true"
-    for number in (int, float):
-        with suppress(ValueError):
-            return number(cell)
-    return cell

@@ -99,7 +99,8 @@ class Ledger:
         lines.append("steps:")
         for step in self.steps:
             cost = _cost(step.epsilon, step.delta)
-            on = " and ".join(step.cohorts)
+            everyone = len(step.cohorts) == len(self.cohorts)
+            on = "everyone" if everyone else " and ".join(step.cohorts)
             lines.append(f"  {step.name}, on {on}: {cost} ({step.mechanism})")
         lines.append("composition: steps on one cohort add up, cohorts do not")
         for cohort in self.cohorts:

@@ -35,9 +35,8 @@ def most_data(users: Users, number: int, rng: np.random.Generator) -> tuple[User
     missing = number - int(counts.sum())
     counts[tied] = random_users(users.counts[tied], missing, rng)
     rows = np.flatnonzero(counts)
-    return Users(users.k[rows], users.successes[rows], counts[rows]), int(
-        users.k[tied[0]]
-    )
+    chosen = Users(users.k[rows], users.successes[rows], counts[rows])
+    return chosen, int(users.k[tied[0]])
 
 
 def random_users(counts: Integers, number: int, rng: np.random.Generator) -> Integers:
@@ -93,7 +92,8 @@ def hypergeometric_law(k: int, ones: int, size: int) -> tuple[int, Floats]:
     """
     mean = size * (ones / k)
     variance = mean * (1.0 - ones / k) * ((k - size) / max(k - 1, 1))
-    # Bernstein's inequality: the chance to be further away is below 1e-60.
+    # Bernstein's inequality for the binomial law of the smaller part, whose variance
+    # is at most twice this one: the chance to be further away is below 1e-60.
     far = math.ceil(40.0 * math.sqrt(variance)) + 100
     least = max(0, size - (k - ones), math.floor(mean) - far)
     most = min(size, ones, math.ceil(mean) + far)

@@ -401,6 +401,8 @@ def test_constant_p_holds_back_users_above_the_cap() -> None:
         ([7, 5, 1, 1], [0, 0, 0, 0], 0.0, 0.0, 0.5, None),
         ([7, 5, 1, 1], [7, 1, 1, 0], 1.0, 0.0, 0.5, 0.2),
         ([3, 3, 3], [1, 2, 3], 0.6, 0.24, 2.0, 0.05),
+        # Only the first user is clipped.
+        ([50, 1, 1], [25, 0, 1], 0.5, 0.0, 30.0, None),
     ],
 )
 def test_sensitivity_is_the_largest_move_over_all_neighbours(

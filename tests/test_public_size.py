@@ -194,6 +194,40 @@ def test_cohorts_is_the_literal_text_of_algorithm_2(
     assert estimate.value == pytest.approx(value, rel=1e-7, abs=1e-9)
 
 
+def test_cohorts_is_the_literal_text_where_intervals_are_narrow() -> None:
+    rng = np.random.default_rng(61)
+    users = sample_users(Beta(0.3, 0.002), sizes.zipf(2000, 1.2, 500, rng), rng)
+    source = Recorder(62)
+    estimate = estimate_public_size(
+        users, 5.0, method="cohorts", rng=source, trace=True
+    )
+    value, noiseless, sensitivity, _, _ = algorithm_2(users, 5.0, 0.05, source.drawn)
+    trace = estimate.trace
+    assert trace.lower.max() > 0.05
+    assert trace.upper.min() < 0.8
+    assert trace.sensitivity == pytest.approx(sensitivity, rel=1e-9)
+    assert trace.noiseless == pytest.approx(noiseless, rel=1e-9)
+    assert estimate.value == pytest.approx(value, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [("cohorts", "initial_variance"), ("paper", "published_variance")],
+)
+def test_the_first_variance_has_the_whole_epsilon_and_no_more(
+    method: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budgets: list[float] = []
+
+    def spy(values: Any, epsilon: float, **options: Any) -> float:
+        budgets.append(epsilon)
+        return 0.01
+
+    monkeypatch.setattr(f"hetlit.public_size.{name}", spy)
+    estimate_public_size(twenty_users(), 1.75, method=method, rng=Scripted())
+    assert budgets == [1.75]
+
+
 def test_every_noise_of_cohorts_has_the_scale_of_its_sensitivity() -> None:
     source = Scripted()
     estimate = estimate_public_size(
@@ -429,6 +463,17 @@ def test_the_paper_uses_its_variance_if_there_is_one(
     assert high > -4 > low
     assert estimate.trace.initial_variance == 0.0625
     assert "returned a value" in estimate.ledger.notes[0]
+
+
+def test_the_paper_clamps_a_variance_that_no_rates_can_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hetlit.public_size.published_variance", lambda *_, **__: 16.0)
+    trace = estimate_public_size(
+        twenty_users(), 2.0, method="paper", rng=Scripted(-0.2), trace=True
+    ).trace
+    p0 = trace.initial_mean
+    assert trace.initial_variance == max(p0 * (1 - p0), 1 / 8)
 
 
 def test_auto_is_the_adaptive_estimator() -> None:

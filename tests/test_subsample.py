@@ -1,9 +1,9 @@
 """Random samples and random users: the laws are exact, rows stay together.
 
-Monte Carlo.  Counts of outcomes are compared with exact binomial tails of 1e-11 on
-each side; means of many draws with 6.5 standard errors.  For a random seed a true
-comparison fails with a chance of at most 1e-10; there are fewer than 150: together
-below 2e-8.
+Monte Carlo.  For a random seed a true comparison fails with a chance of at most
+2e-11 (a count of one outcome, exact binomial tails), 1e-10 (a mean within 6.5
+standard errors), 3e-9 (a variance within 7, allowing for skewness) or 1e-9 (a
+Kolmogorov-Smirnov test).  There are about 250, 5, 3 and 2: together below 2e-8.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def test_expanding_the_rows_changes_nothing(expanded: bool) -> None:
     variance = 70 * parts[0].var() + 30 * parts[1].var()
     assert abs(values.mean() - mean) <= 6.5 * math.sqrt(variance / draws)
     squares = (values - mean) ** 2
-    assert abs(squares.mean() - variance) <= 6.5 * squares.std() / math.sqrt(draws)
+    assert abs(squares.mean() - variance) <= 7 * squares.std() / math.sqrt(draws)
 
 
 def test_users_with_fewer_samples_give_all_they_have() -> None:
@@ -178,7 +178,7 @@ def test_random_users_have_their_variance() -> None:
     law = stats.hypergeom(1000, 300, number)
     squares = (values - law.mean()) ** 2
     assert abs(values.mean() - law.mean()) <= 6.5 * law.std() / math.sqrt(draws)
-    assert abs(squares.mean() - law.var()) <= 6.5 * squares.std() / math.sqrt(draws)
+    assert abs(squares.mean() - law.var()) <= 7 * squares.std() / math.sqrt(draws)
 
 
 # The users with most data
