@@ -38,6 +38,15 @@ def positive(name: str, value: Any) -> float:
     return number
 
 
+def at_least(name: str, value: Any, low: float) -> float:
+    """Return `value` as a finite float of at least `low`."""
+    allowed = f"a finite number of at least {low:g}"
+    number = real(name, value, allowed)
+    if number < low:
+        raise ValueError(f"{name} must be {allowed}, not {value!r}")
+    return number
+
+
 def between(name: str, value: Any, low: float, high: float) -> float:
     """Return `value` as a float in the closed interval [low, high]."""
     allowed = f"a number in [{low:g}, {high:g}]"

@@ -1,4 +1,4 @@
-"""Grouping users: by size, for speed, and into cohorts, for the algorithms.
+"""Grouping users by size, for speed.
 
 Weights, variances and intervals depend on a user only through her size k, so they
 are computed once per distinct size; the means of the users are then visited in
@@ -7,7 +7,6 @@ blocks of rows, without ever building a long array.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -104,36 +103,6 @@ def blocks(users: Users) -> Iterator[slice]:
         yield slice(start, start + BLOCK)
 
 
-def split_by_size(users: Users, most: int, least: int) -> tuple[Users, Users, Users]:
-    """Return (the `most` users with most samples, the others, the `least` with least).
-
-    Users are ordered by (k descending, row), and a row of several users is split
-    where a boundary falls inside it.  The split depends on sizes and on the order
-    of rows only.
-    """
-    order = np.argsort(-users.k, kind="stable")
-    ends = np.cumsum(users.counts[order])
-    bounds = (0, most, users.n - least, users.n)
-    top, middle, bottom = (
-        _between(users, order, ends, first, last)
-        for first, last in itertools.pairwise(bounds)
-    )
-    return top, middle, bottom
-
-
-def _between(
-    users: Users, order: Integers, ends: Integers, first: int, last: int
-) -> Users:
-    """Return users number first+1 to last of the given order of rows."""
-    start = int(np.searchsorted(ends, first, side="right"))
-    stop = int(np.searchsorted(ends, last, side="left")) + 1
-    rows = order[start:stop]
-    counts = users.counts[rows].copy()
-    counts[-1] -= ends[stop - 1] - last
-    counts[0] -= first - (ends[start - 1] if start else 0)
-    return Users(users.k[rows], users.successes[rows], counts)
-
-
 def _class_of(sizes: Integers) -> Integers:
     """Return the exponent and the leading bits of each size, as one integer."""
     return sizes.astype(np.float64).view(np.int64) >> _SHIFT
@@ -141,8 +110,8 @@ def _class_of(sizes: Integers) -> Integers:
 
 def _count(cells: Integers, counts: Integers, length: int) -> Integers:
     """Return the number of users in each cell, exactly."""
-    if counts.strides == (0,):  # one number for all rows
-        return np.asarray(np.bincount(cells, minlength=length) * counts[0])
+    if counts.strides == (0,):  # a list of users, one a row
+        return np.bincount(cells, minlength=length)
     table = np.zeros(max(length, int(cells.max()) + 1), dtype=np.int64)
     np.add.at(table, cells, counts)
     return table

@@ -163,13 +163,13 @@ def estimate_ideal(
     users = check_users(users)
     p, var_p = check.mean_and_variance(p, var_p)
     epsilon = check.positive("epsilon", epsilon)
-    alpha = check.between("alpha", alpha, 0.0, 1.0)
+    alpha = check.at_least("alpha", alpha, 0.0)
     weights = check.one_of("weights", weights, ("paper", "optimal"))
     simulated(rng)
 
     groups = by_size(users)
     # A floor keeps variances above 0 for p = 0 and p = 1.
-    q = max(p * (1.0 - p), 1.0 / (4.0 * users.n))
+    q = p * (1.0 - p) or 1.0 / (4.0 * users.n)
     variances = variance_of_mean(groups.k, q, var_p)
     half_widths = alpha + half_widths_of(groups.k, users.n, variances, width)
     plan = plan_clipped_mean(

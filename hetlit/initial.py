@@ -145,8 +145,9 @@ def initial_variance(
     inflation = check.positive("inflation", inflation)
     differences = paired_differences(means, simulated(rng))
     grid = log_grid(1.0 / (4.0 * k), 1.0, 2.0**0.25)
-    median = median_on_grid(differences, grid, epsilon, rng=rng)
-    return inflation * (median / MEDIAN_OF_DIFFERENCES) ** 2
+    # The middle of the median's cell, on the logarithmic scale.
+    median = median_on_grid(differences, grid, epsilon, rng=rng) / 2.0**0.125
+    return float(inflation * (median / MEDIAN_OF_DIFFERENCES) ** 2)
 
 
 def paired_differences(values: Floats, rng: np.random.Generator) -> Floats:

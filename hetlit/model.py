@@ -43,6 +43,10 @@ class Users:
 
     The arrays are copied and can no longer be written to.
 
+    Without `counts` the table is a list of users, and some algorithms break ties by
+    the order of its rows: it must be public, that is, not depend on successes.  With
+    `counts` the table is a histogram, and its order means nothing.
+
     Chapter: The model.
 
     >>> users = Users(k=[4, 4, 1], successes=[1, 1, 0], counts=[1, 2, 5])
@@ -126,6 +130,11 @@ class Users:
     def n(self) -> int:
         """The number of users."""
         return int(self.counts.sum())
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the table was made without counts: one user a row, in order."""
+        return self.counts.strides == (0,)
 
     @property
     def means(self) -> Floats:

@@ -106,17 +106,22 @@ def log_grid(low: float, high: float, ratio: float) -> Floats:
 
 
 def median_utilities(histogram: Any) -> Floats:
-    """Return minus the distance of #{values <= t} from n/2, for each point t of a grid.
+    """Return minus the values to move for the median to be in a cell, for each cell.
 
-    `histogram` has one entry more than the grid: the values in (-inf, first point],
-    those between each two points, and those beyond the last.  Replacing one value
-    moves every count of values up to t by at most 1, so the sensitivity is 1.
+    `histogram` counts the values in (-inf, first point], between each two points of
+    the grid, and beyond the last; the utilities are those of all cells but the last.
+    The median is in a cell if at most half of the values lie below it and at least
+    half lie below its end.  Replacing one value moves such a count by at most 1,
+    and so does a value that enters or leaves, which moves half of n as well: the
+    sensitivity is 1.
 
     >>> median_utilities([0, 2, 1, 1])
-    array([-2., -0., -1.])
+    array([-2., -0., -0.])
     """
-    below = np.cumsum(np.asarray(histogram, dtype=np.float64))
-    return np.asarray(-np.abs(below[:-1] - below[-1] / 2.0))
+    upto = np.cumsum(np.asarray(histogram, dtype=np.float64))
+    half = upto[-1] / 2.0
+    before = np.concatenate(([0.0], upto[:-2]))
+    return np.asarray(-np.maximum(0.0, np.maximum(before - half, half - upto[:-1])))
 
 
 def grid_histogram(values: Any, grid: Floats, *, counts: Any = None) -> Floats:
@@ -137,7 +142,9 @@ def median_on_grid(
     *,
     rng: np.random.Generator | None = None,
 ) -> float:
-    """Return a grid point near the median of `values`, by the exponential mechanism.
+    """Return the point of a grid that ends the median's cell, or a nearby one's.
+
+    By the exponential mechanism on `median_utilities`.
 
     Privacy: `epsilon`, when neighbours differ in one entry of `values`.
 

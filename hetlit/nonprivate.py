@@ -11,11 +11,13 @@ import numpy as np
 
 from . import check
 from .estimate import Estimate, Trace
-from .grouping import by_size, split_by_size, sum_over_users
+from .grouping import by_size, sum_over_users
 from .ideal import check_users
 from .initial import first_sample_total
 from .model import Users, variance_of_mean
+from .noise import simulated
 from .privacy import not_private
+from .subsample import split_by_size
 from .weights import inverse_variance_weights
 
 
@@ -35,7 +37,7 @@ def estimate_nonprivate_ideal(
     """
     users = check_users(users)
     p, var_p = check.mean_and_variance(p, var_p)
-    q = max(p * (1.0 - p), 1.0 / (4.0 * users.n))
+    q = p * (1.0 - p) or 1.0 / (4.0 * users.n)
     value, parts = _inverse_variance_mean(users, q, var_p)
     ledger = not_private(users.n, "weighted mean")
     return Estimate(value, ledger, Trace(**parts) if trace else None)
@@ -77,7 +79,7 @@ def estimate_nonprivate(
         raise ValueError(
             f"users must be at least 10, enough for three cohorts, not {users.n}"
         )
-    most, middle, least = split_by_size(users, top, bottom)
+    most, middle, least = split_by_size(users, top, bottom, simulated(rng))
 
     first_mean = first_sample_total(least, rng) / least.n
     q = max(first_mean * (1.0 - first_mean), 1.0 / (4.0 * least.n))

@@ -216,6 +216,8 @@ def estimate_ratio(
             offset_epsilon,
         ),
     )
+    if not trace:
+        return Estimate(value, ledger)
     inside = traced(
         guesses,
         sums,
@@ -223,7 +225,7 @@ def estimate_ratio(
         noise_scale=noise_scale,
         noisy_weight=noisy_weight,
     )
-    return Estimate(value, ledger, inside if trace else None)
+    return Estimate(value, ledger, inside)
 
 
 def checked(

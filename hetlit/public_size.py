@@ -4,8 +4,8 @@ Three cohorts, chosen by public sizes: the users with fewest samples give a firs
 mean, those with most samples a first variance, and everyone in between gives the
 final estimate, clipped and weighted by what the first two say.
 
-Privacy: every user is in one cohort and touches one mechanism, and which one does
-not depend on private data, so each mechanism may spend the whole epsilon.  The
+Privacy: every user is in one cohort and touches one mechanism, and which one depends
+on her size and on chance only, so each mechanism may spend the whole epsilon.  The
 final one uses the outputs of the others, which were already paid for.
 
 Paper: Section 4.2.  Chapter: Realizable, public sizes.
@@ -24,7 +24,7 @@ from .adaptive import estimate_adaptive
 from .check import Floats
 from .concentration import sub_gaussian_width
 from .estimate import Estimate
-from .grouping import by_size, split_by_size
+from .grouping import by_size
 from .ideal import BETA, check_users, half_widths_of, plan_clipped_mean
 from .initial import (
     GAUSSIAN_THIRD_MOMENT,
@@ -42,6 +42,7 @@ from .initial import (
 from .model import Users, variance_of_mean
 from .noise import laplace, simulated
 from .privacy import PUBLIC_SIZES, Cohort, Ledger, Step
+from .subsample import split_by_size
 
 
 def estimate_public_size(
@@ -121,7 +122,7 @@ def estimate_cohorts(
     n = users.n
     if variance_users is None:
         variance_users = max(2, min(math.ceil(10 * math.log(n) / epsilon), n // 4))
-    most, middle, least = _cohorts(users, variance_users)
+    most, middle, least = _cohorts(users, variance_users, source)
 
     # First mean: one sample of each user with little data.
     raw = noisy_mean(first_sample_total(least, source), least.n, epsilon, rng=source)
@@ -195,7 +196,7 @@ def estimate_paper(
     source = simulated(rng)
     n = users.n
     top = max(2, math.ceil(math.log(n) / epsilon))
-    most, middle, least = _cohorts(users, top)
+    most, middle, least = _cohorts(users, top, source)
 
     raw = noisy_mean(first_sample_total(least, source), least.n, epsilon, rng=source)
     centre, q = clamped_mean(raw, least.n)
@@ -263,7 +264,9 @@ def _checked(users: Any, epsilon: Any, beta: Any) -> tuple[Users, float, float]:
     return users, epsilon, check.strictly_between("beta", beta, 0.0, 1.0)
 
 
-def _cohorts(users: Users, top: int) -> tuple[Users, Users, Users]:
+def _cohorts(
+    users: Users, top: int, rng: np.random.Generator
+) -> tuple[Users, Users, Users]:
     top = check.integer("variance_users", top, 2)
     bottom = users.n // 10
     if bottom < 1:
@@ -274,7 +277,7 @@ def _cohorts(users: Users, top: int) -> tuple[Users, Users, Users]:
             f"{bottom}, which leaves nobody for the final one; more users or a larger "
             f"epsilon are needed"
         )
-    return split_by_size(users, top, bottom)
+    return split_by_size(users, top, bottom, rng)
 
 
 def _ledger(

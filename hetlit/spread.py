@@ -76,14 +76,14 @@ def typical_spread(
 ) -> float:
     """Return a private median of guesses of var_p among users with size >= least.
 
-    Privacy: `epsilon`, whether sizes are public or private.  The utility of a grid
-    point is minus the distance of #{guesses up to it} from half of #{guesses}.
-    Replacing a user who stays in moves it by at most 1, one who enters or leaves
-    by 1/2.
+    Privacy: `epsilon`, whether sizes are public or private: see `median_utilities`,
+    whose sensitivity is 1 also when a user enters or leaves.
     """
     grid = log_grid(resolution * q, q, 2.0)
     utilities = median_utilities(spread_histogram(users, least, centre, q, grid))
-    return float(grid[exponential_mechanism(utilities, epsilon, rng=rng)])
+    end = float(grid[exponential_mechanism(utilities, epsilon, rng=rng)])
+    # The middle of the median's cell, on the logarithmic scale.
+    return end / math.sqrt(2.0)
 
 
 def spread_histogram(

@@ -13,30 +13,64 @@ import math
 import numpy as np
 
 from .check import Floats, Integers
-from .grouping import blocks, by_size
+from .grouping import blocks
 from .model import Users
 
 FEW = 64  # users of one row who are drawn one by one
 NUMPY_LIMIT = 10**9  # on the sizes of hypergeometric draws
 
 
+def split_by_size(
+    users: Users, most: int, least: int, rng: np.random.Generator
+) -> tuple[Users, Users, Users]:
+    """Return (the `most` users with most samples, the others, the `least` with least).
+
+    Where a boundary falls among users of one size, a list of users is split in the
+    order of its rows, which must be public.  A table with counts has no such order:
+    `Users.compressed` sorts rows by successes, and cohorts chosen by successes would
+    be neither fair nor private.  There chance decides.
+    """
+    if users.is_list:
+        order = np.argsort(-users.k, kind="stable")
+        first, between, last = (
+            Users(users.k[rows], users.successes[rows])
+            for rows in np.split(order, [most, users.n - least])
+        )
+        return first, between, last
+    top = _leading(-users.k, users.counts, most, rng)
+    rest = users.counts - top
+    bottom = _leading(users.k, rest, least, rng)
+    top_users, middle, bottom_users = (
+        _with_counts(users, counts) for counts in (top, rest - bottom, bottom)
+    )
+    return top_users, middle, bottom_users
+
+
 def most_data(users: Users, number: int, rng: np.random.Generator) -> tuple[Users, int]:
     """Return the `number` users with most samples, and the fewest any of them holds.
 
-    Of users with exactly that size a random choice takes part, not the first ones:
-    the order of rows may depend on the samples.
+    Of users with exactly that size a random choice takes part.
     """
-    groups = by_size(users)
-    or_more = np.cumsum(groups.counts[::-1])[::-1]
-    last = int(np.flatnonzero(or_more >= number)[-1])
-    group = groups.position(users.k)
-    counts = np.where(group > last, users.counts, 0)
-    tied = np.flatnonzero(group == last)
-    missing = number - int(counts.sum())
-    counts[tied] = random_users(users.counts[tied], missing, rng)
+    chosen = _with_counts(users, _leading(-users.k, users.counts, number, rng))
+    return chosen, int(chosen.k.min())
+
+
+def _leading(
+    keys: Integers, counts: Integers, number: int, rng: np.random.Generator
+) -> Integers:
+    """Return how many users of each row are among the `number` with least keys."""
+    order = np.argsort(keys, kind="stable")
+    last = np.searchsorted(np.cumsum(counts[order]), number)
+    boundary = keys[order[last]]
+    taken = np.where(keys < boundary, counts, 0)
+    tied = np.flatnonzero(keys == boundary)
+    taken[tied] = random_users(counts[tied], number - int(taken.sum()), rng)
+    return np.asarray(taken)
+
+
+def _with_counts(users: Users, counts: Integers) -> Users:
     rows = np.flatnonzero(counts)
-    chosen = Users(users.k[rows], users.successes[rows], counts[rows])
-    return chosen, int(users.k[tied[0]])
+    return Users(users.k[rows], users.successes[rows], counts[rows])
 
 
 def random_users(counts: Integers, number: int, rng: np.random.Generator) -> Integers:

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from hetlit import grouping
-from hetlit.grouping import by_size, by_size_class, split_by_size, sum_over_users
+from hetlit.grouping import by_size, by_size_class, classes_up_to, sum_over_users
 from hetlit.model import Users
+from hetlit.subsample import split_by_size
 
 SIZES = st.integers(1, 12) | st.integers(1, 5000) | st.integers(1, 2**62)
 COUNTS = st.integers(1, 4) | st.integers(1, 10**12)
@@ -133,6 +135,19 @@ def test_there_are_at_most_a_few_thousand_classes():
     assert len(set(classes_of(sizes.astype(np.int64)))) < 8192
 
 
+@pytest.mark.parametrize("k_max", [1, 2, 255, 256, 257, 1000, 70_000])
+def test_the_possible_classes_are_those_of_all_sizes_up_to_the_largest(k_max):
+    possible = classes_up_to(k_max)
+    assert (np.diff(possible) > 0).all()
+    whole = possible[possible == np.floor(possible)].tolist()
+    assert whole == sorted(set(classes_of(np.arange(1, k_max + 1))))
+
+
+@pytest.mark.parametrize("k_max", [2**54 - 1, 2**62 - 1, 2**62, 2**63 - 1])
+def test_no_possible_class_is_above_the_largest_size(k_max):
+    assert int(classes_up_to(k_max)[-1]) == leading_bits(k_max)
+
+
 @pytest.mark.parametrize("block", [1, 2, 7, 1000])
 def test_classes_do_not_depend_on_the_size_of_blocks(monkeypatch, block):
     monkeypatch.setattr(grouping, "BLOCK", block)
@@ -191,74 +206,78 @@ def splits(draw):
     """Users with few sizes, each row known by its successes, and where to cut."""
     rows = draw(st.integers(1, 8))
     k = draw(st.lists(st.integers(8, 10), min_size=rows, max_size=rows))
-    counts = draw(st.lists(st.integers(1, 5), min_size=rows, max_size=rows))
+    counts = draw(st.lists(COUNTS, min_size=rows, max_size=rows))
     counts[0] += 2  # at least three users, for three cohorts
     n = sum(counts)
-    most = draw(st.integers(1, n - 2))
-    users = Users(k, range(rows), counts)
-    return users, most, draw(st.integers(1, n - most - 1))
+    most = draw(st.integers(1, min(n - 2, 10)) | st.integers(1, n - 2))
+    least = draw(st.integers(1, n - most - 1))
+    return Users(k, range(rows), counts), most, least, draw(st.integers(0, 2**32))
 
 
-def one_by_one(users):
-    each = users.expanded()
-    return list(zip(each.k.tolist(), each.successes.tolist(), strict=True))
-
-
-@given(splits())
-def test_cohorts_are_users_in_order_of_size_and_row(split):
-    users, most, least = split
-    # Successes are row numbers, so this is the order (k descending, row).
-    ranked = sorted(one_by_one(users), key=lambda user: (-user[0], user[1]))
-    last = len(ranked) - least
-    top, middle, bottom = split_by_size(users, most, least)
-    assert one_by_one(top) == ranked[:most]
-    assert one_by_one(middle) == ranked[most:last]
-    assert one_by_one(bottom) == ranked[last:]
-
-
-@given(splits(), st.integers(2, 10**12))
-def test_cohorts_scale_with_the_number_of_users(split, factor):
-    users, most, least = split
-    many = Users(users.k, users.successes, users.counts * factor)
-    small = split_by_size(users, most, least)
-    large = split_by_size(many, most * factor, least * factor)
-    for few, lots in zip(small, large, strict=True):
-        assert lots.k.tolist() == few.k.tolist()
-        assert lots.successes.tolist() == few.successes.tolist()
-        assert lots.counts.tolist() == (few.counts * factor).tolist()
+def cohorts_of(split):
+    users, most, least, seed = split
+    return split_by_size(users, most, least, np.random.default_rng(seed))
 
 
 @given(splits())
-def test_cohorts_do_not_depend_on_how_rows_are_written(split):
-    users, most, least = split
-    together = split_by_size(users, most, least)
-    apart = split_by_size(users.expanded(), most, least)
-    for few, lots in zip(together, apart, strict=True):
-        assert one_by_one(few) == one_by_one(lots)
+def test_cohorts_have_the_numbers_asked_for(split):
+    users, most, least, _ = split
+    numbers = [cohort.n for cohort in cohorts_of(split)]
+    assert numbers == [most, users.n - most - least, least]
+
+
+@given(splits())
+def test_every_user_is_in_one_cohort(split):
+    together = Counter()
+    for cohort in cohorts_of(split):
+        rows = cohort.k.tolist(), cohort.successes.tolist(), cohort.counts.tolist()
+        for k, successes, count in zip(*rows, strict=True):
+            together[k, successes] += count
+    users = split[0]
+    keys = zip(users.k.tolist(), users.successes.tolist(), strict=True)
+    assert together == dict(zip(keys, users.counts.tolist(), strict=True))
+
+
+@given(splits())
+def test_nobody_holds_more_than_somebody_of_a_higher_cohort(split):
+    top, middle, bottom = cohorts_of(split)
+    assert top.k.min() >= middle.k.max()
+    assert middle.k.min() >= bottom.k.max()
+
+
+@given(splits())
+def test_cohorts_are_reproducible_from_the_generator(split):
+    first, second = (
+        [cohort.counts.tolist() for cohort in cohorts_of(split)] for _ in range(2)
+    )
+    assert first == second
 
 
 def test_a_row_is_split_where_a_boundary_falls_inside_it():
     users = Users([4, 9], [1, 2], [10, 2])
-    top, middle, bottom = split_by_size(users, 5, 3)
-    assert (top.k.tolist(), top.counts.tolist()) == ([9, 4], [2, 3])
+    top, middle, bottom = split_by_size(users, 5, 3, np.random.default_rng(0))
+    assert sorted(zip(top.k, top.counts, strict=True)) == [(4, 3), (9, 2)]
     assert (middle.k.tolist(), middle.counts.tolist()) == ([4], [4])
     assert (bottom.k.tolist(), bottom.counts.tolist()) == ([4], [3])
 
 
 def test_one_row_can_be_split_into_all_three_cohorts():
-    parts = split_by_size(Users([4], [1], [10]), 3, 2)
+    parts = split_by_size(Users([4], [1], [10]), 3, 2, np.random.default_rng(0))
     assert [part.counts.tolist() for part in parts] == [[3], [5], [2]]
 
 
-@given(splits())
-def test_cohorts_depend_on_sizes_and_rows_only(split):
-    users, most, least = split
-    other = Users(users.k, users.k - users.successes, users.counts)
-    for one, two in zip(
-        split_by_size(users, most, least),
-        split_by_size(other, most, least),
-        strict=True,
-    ):
-        assert one.k.tolist() == two.k.tolist()
-        assert one.counts.tolist() == two.counts.tolist()
-        assert (one.k - one.successes).tolist() == two.successes.tolist()
+def test_chance_decides_between_users_of_one_size():
+    # One larger user is always on top, so each of six equal ones is there with
+    # chance 1/6 and at the bottom with 2/6.  A true test fails with a chance below
+    # 24 * 1e-10 for a random seed; this one is fixed.
+    users, rng, draws = Users([7] * 6 + [9], range(7)), np.random.default_rng(1), 3000
+    seen = [Counter(), Counter()]
+    for _ in range(draws):
+        top, _, bottom = split_by_size(users, 2, 2, rng)
+        seen[0].update(top.successes.tolist())
+        seen[1].update(bottom.successes.tolist())
+    assert seen[0].pop(6) == draws
+    for counter, probability in zip(seen, (1 / 6, 2 / 6), strict=True):
+        law = stats.binom(draws, probability)
+        for user in range(6):
+            assert law.ppf(1e-10) <= counter[user] <= law.isf(1e-10)

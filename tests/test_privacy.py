@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hetlit.privacy import (
     NOT_PRIVATE,
     PUBLIC_SIZES,
+    Account,
     Cohort,
     Ledger,
     Step,
@@ -86,6 +87,26 @@ def test_the_total_is_the_largest_sum_over_cohorts(parts):
     assert ledger.delta == pytest.approx(max(deltas), rel=1e-12)
 
 
+# Accounts
+
+
+def test_an_account_becomes_the_ledger_of_its_steps():
+    account = Account(1.0, PUBLIC_SIZES, (FEW, REST))
+    account.laplace("mean", 0.5, 0.1, "few")
+    account.exponential("spread", 0.25)
+    ledger = account.ledger("a note")
+    assert ledger.cohorts == (FEW, REST)
+    assert ledger.notes == ("a note",)
+    assert [step.cohorts for step in ledger.steps] == [("few",), ("few", "rest")]
+    assert [step.epsilon for step in ledger.steps] == [0.5, 0.25]
+    assert (ledger.epsilon, account.left) == (0.75, 0.25)
+
+
+def test_the_noise_scale_is_the_sensitivity_over_what_was_spent():
+    account = Account(1.0, PUBLIC_SIZES, (FEW, REST))
+    assert account.laplace("mean", 0.25, 0.5) == 2.0
+
+
 # Without protection
 
 
@@ -120,7 +141,18 @@ def test_the_text_says_what_each_step_spent_on_whom_and_how():
     text = str(EXAMPLE)
     assert "first guess, on few: epsilon 0.25 (Laplace, scale 0.1)" in text
     assert "typical spread, on rest: epsilon 0.125, delta 1e-09 (exponential" in text
-    assert "final mean, on few and rest: epsilon 0.5 (Laplace, scale 0.02)" in text
+    assert "final mean, on everyone: epsilon 0.5 (Laplace, scale 0.02)" in text
+
+
+def test_the_text_names_the_cohorts_of_a_step_that_is_not_on_everyone():
+    cohorts = (FEW, REST, Cohort("new", 5, "who came late"))
+    step = Step("mean", ("few", "new"), "Laplace", 1.0)
+    assert "mean, on few and new: eps" in str(ledger_of(step, cohorts=cohorts))
+
+
+def test_naming_a_cohort_twice_does_not_make_it_everyone():
+    text = str(ledger_of(Step("mean", ("few", "few"), "Laplace", 1.0)))
+    assert "everyone" not in text
 
 
 def test_the_text_says_how_steps_compose_and_what_each_cohort_lost():
