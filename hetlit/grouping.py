@@ -105,6 +105,8 @@ def blocks(users: Users) -> Iterator[slice]:
 
 def _class_of(sizes: Integers) -> Integers:
     """Return the exponent and the leading bits of each size, as one integer."""
+    if sizes.max() >= 2**53:  # beyond which floats would round up
+        sizes = np.where(sizes >= 2**53, sizes & ~0x7FF, sizes)
     return sizes.astype(np.float64).view(np.int64) >> _SHIFT
 
 

@@ -155,9 +155,11 @@ class Users:
         """Return the same users, one row each; for small n."""
         if self.n > 10**8:
             raise ValueError(f"n = {self.n} users are too many to expand")
-        return Users(
-            np.repeat(self.k, self.counts), np.repeat(self.successes, self.counts)
+        k, successes = (
+            np.repeat(values, self.counts) for values in (self.k, self.successes)
         )
+        # With counts, because the order of the rows need not be public.
+        return Users(k, successes, None if self.is_list else np.ones_like(k))
 
     def capped(self, k_max: int, rng: np.random.Generator) -> Users:
         """Return the users with at most `k_max` samples each, a random choice of them.

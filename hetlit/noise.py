@@ -101,8 +101,8 @@ def log_grid(low: float, high: float, ratio: float) -> Floats:
     ratio = check.positive("ratio", ratio)
     if ratio <= 1.0:
         raise ValueError(f"ratio must be above 1, not {ratio!r}")
-    steps = math.ceil(math.log(high / low) / math.log(ratio) - 1e-9)
-    return np.geomspace(low, high, steps + 1)
+    octaves = (math.log(high) - math.log(low)) / math.log(ratio)
+    return np.geomspace(low, high, max(1, math.ceil(octaves - 1e-9)) + 1)
 
 
 def median_utilities(histogram: Any) -> Floats:
@@ -152,8 +152,13 @@ def median_on_grid(
     >>> median_on_grid([0.2] * 500 + [0.3] * 400, [0.1, 0.2, 0.4], 1.0, rng=rng)
     0.2
     """
-    points = np.asarray(grid, dtype=np.float64)
-    utilities = median_utilities(grid_histogram(values, points))
+    points = np.asarray(check.one_dimensional("grid", grid), dtype=np.float64)
+    if not (np.diff(points) > 0).all() or not np.isfinite(points).all():
+        raise ValueError("grid must be finite and increase strictly")
+    inputs = np.asarray(check.one_dimensional("values", values), dtype=np.float64)
+    if np.isnan(inputs).any():
+        raise ValueError("values must not be NaN")
+    utilities = median_utilities(grid_histogram(inputs, points))
     chosen = exponential_mechanism(utilities, epsilon, rng=rng)
     return float(points[chosen])
 

@@ -270,7 +270,8 @@ def test_chance_decides_between_users_of_one_size():
     # One larger user is always on top, so each of six equal ones is there with
     # chance 1/6 and at the bottom with 2/6.  A true test fails with a chance below
     # 24 * 1e-10 for a random seed; this one is fixed.
-    users, rng, draws = Users([7] * 6 + [9], range(7)), np.random.default_rng(1), 3000
+    rng, draws = np.random.default_rng(1), 3000
+    users = Users([7] * 6 + [9], range(7), [1] * 7)
     seen = [Counter(), Counter()]
     for _ in range(draws):
         top, _, bottom = split_by_size(users, 2, 2, rng)
@@ -281,3 +282,9 @@ def test_chance_decides_between_users_of_one_size():
         law = stats.binom(draws, probability)
         for user in range(6):
             assert law.ppf(1e-10) <= counter[user] <= law.isf(1e-10)
+
+
+def test_a_list_is_split_in_its_order():
+    users = Users([7, 9, 7, 7, 7], range(5))
+    parts = split_by_size(users, 2, 2, np.random.default_rng(0))
+    assert [part.successes.tolist() for part in parts] == [[1, 0], [2], [3, 4]]

@@ -493,7 +493,6 @@ def test_certain_outcomes_are_finite(p: float, weights: str) -> None:
     assert np.isfinite(estimate.trace.weights).all()
 
 
-@pytest.mark.xfail(reason="p(1-p) has a floor where it is small", strict=True)
 def test_rare_ones_have_the_variance_that_they_have() -> None:
     users = Users(k=[5, 1, 2], successes=[0, 0, 0])
     trace = estimate_ideal(users, 0.001, 0.0, 1.0, rng=Quiet(), trace=True).trace
@@ -504,7 +503,6 @@ def test_rare_ones_have_the_variance_that_they_have() -> None:
     assert trace.objective == pytest.approx(objective, rel=1e-12)
 
 
-@pytest.mark.xfail(reason="alpha above 1 is refused", strict=True)
 def test_the_error_of_a_first_mean_may_exceed_one() -> None:
     # As it does for the four users of D40's mean cohort.
     alpha = initial_mean_error(4, 1.0, 0.05)

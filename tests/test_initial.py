@@ -376,13 +376,6 @@ def test_the_calibration_is_the_median_of_a_gaussian_difference() -> None:
     assert pytest.approx(median, rel=1e-14) == MEDIAN_OF_DIFFERENCES
 
 
-FLAT = pytest.mark.xfail(
-    reason="the utility of the median is flat where all values share a cell",
-    strict=True,
-)
-
-
-@FLAT
 @pytest.mark.parametrize("k", [1, 7, 1000])
 def test_equal_values_give_the_finest_scale(k: int) -> None:
     source = Scripted()
@@ -390,7 +383,6 @@ def test_equal_values_give_the_finest_scale(k: int) -> None:
     assert source.laws[0][0] > 0.999
 
 
-@FLAT
 def test_values_as_far_apart_as_can_be_give_the_coarsest_scale() -> None:
     source = FirstWithSecond()
     initial_variance([0.0, 1.0] * 50, 5.0, k=7, rng=source)
@@ -399,9 +391,10 @@ def test_values_as_far_apart_as_can_be_give_the_coarsest_scale() -> None:
 
 @pytest.mark.parametrize("k", [1, 7, 1000])
 def test_the_finest_scale_means_no_spread_between_users(k: int) -> None:
-    source = Scripted()  # of equally likely points it takes the first
+    source = Scripted()
     estimate = initial_variance([0.5] * 100, 5.0, k=k, inflation=1.0, rng=source)
-    assert estimate == pytest.approx((1 / (4 * k) / MEDIAN_OF_DIFFERENCES) ** 2)
+    middle = 2**-0.125 / (4 * k)  # of the first cell
+    assert estimate == pytest.approx((middle / MEDIAN_OF_DIFFERENCES) ** 2)
     assert spread_between_users(estimate, k, 0.25) == 0.0
 
 

@@ -3,7 +3,7 @@
 Statistical tests have fixed seeds.  For a random seed, a true `close` fails with a
 chance of about 1e-10 (6.5 standard errors, normal; below 1e-9 where the sample is small
 and skewed) and a true `plausible_count` with at most 2e-10 (exact binomial tails).
-This file has fewer than 200 comparisons of each kind: together below 3e-7.
+This file has fewer than 400 comparisons of each kind: together below 5e-7.
 """
 
 from __future__ import annotations
@@ -815,3 +815,132 @@ def test_bad_arguments_of_sample_users_are_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         sample_users(meta, k, rng)
+
+
+# Users cut to a public size.
+
+
+class Draws(np.random.Generator):
+    """Draws as usual, and keeps what the laws were."""
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__(np.random.PCG64(seed))
+        self.hypergeometric_calls: list[list[Any]] = []
+        self.multinomial_calls: list[tuple[int, np.ndarray]] = []
+
+    def hypergeometric(self, *args: Any) -> Any:
+        self.hypergeometric_calls.append([np.asarray(a).tolist() for a in args])
+        return super().hypergeometric(*args)
+
+    def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Any:
+        self.multinomial_calls.append((int(n), np.asarray(pvals)))
+        return super().multinomial(n, pvals)
+
+
+@given(tables(most=300), st.integers(1, 7))
+def test_capped_users_keep_the_bound_and_nobody_else_changes(
+    users: Users, k_max: int
+) -> None:
+    capped = users.capped(k_max, np.random.default_rng(0))
+    assert capped.n == users.n
+    assert int(capped.k.max()) <= k_max
+    kept = users.k <= k_max
+
+    def below(table: Users) -> list[tuple[int, int, int]]:
+        return [row for row in rows_of(table.compressed()) if row[0] < k_max]
+
+    if kept.any():
+        rest = Users(users.k[kept], users.successes[kept], users.counts[kept])
+        assert below(capped) == below(rest)
+    else:
+        assert below(capped) == []
+
+
+def test_users_within_the_bound_stay_as_they_are() -> None:
+    users = Users([3, 1, 5], [2, 0, 5], [1, 4, 2])
+    assert users.capped(5, np.random.default_rng(0)) is users
+
+
+def test_rows_of_one_user_stay_where_they_are_when_capped() -> None:
+    users = Users([9, 2, 4, 7, 1], [9, 1, 4, 0, 1])
+    capped = users.capped(3, np.random.default_rng(0))
+    assert rows_of(capped) == [(3, 3, 1), (2, 1, 1), (3, 3, 1), (3, 0, 1), (1, 1, 1)]
+
+
+def test_users_with_one_kind_of_sample_keep_it_when_capped() -> None:
+    users = Users([10, 10], [0, 10], [10**15, 10**12])
+    capped = users.capped(4, np.random.default_rng(0)).compressed()
+    assert rows_of(capped) == [(4, 0, 10**15), (4, 4, 10**12)]
+
+
+def test_each_capped_user_keeps_a_uniformly_random_choice_of_her_samples() -> None:
+    rng = Draws()
+    Users([9, 2, 7], [4, 1, 7]).capped(3, rng)
+    assert rng.hypergeometric_calls == [[[4, 7], [5, 0], 3]]
+    rng = Draws()
+    Users([9, 2], [4, 1], [2, 5]).capped(3, rng)  # a row of few users
+    assert rng.hypergeometric_calls == [[[4, 4], [5, 5], 3]]
+
+
+@pytest.mark.parametrize(
+    ("k", "ones", "k_max"), [(9, 4, 3), (6, 1, 5), (300, 100, 200), (50, 49, 1)]
+)
+def test_a_row_of_many_users_is_cut_in_one_draw_with_the_exact_law(
+    k: int, ones: int, k_max: int
+) -> None:
+    rng = Draws()
+    capped = Users([k], [ones], [10**6]).capped(k_max, rng)
+    ((number, law),) = rng.multinomial_calls
+    exact = stats.hypergeom(k, ones, k_max).pmf(np.arange(k_max + 1))
+    assert number == capped.n == 10**6
+    assert np.sort(law[law > 1e-300]) == pytest.approx(
+        np.sort(exact[exact > 1e-300]), rel=1e-9
+    )
+    for row_ones, count in zip(capped.successes, capped.counts, strict=True):
+        assert plausible_count(int(count), 10**6, float(exact[row_ones]))
+
+
+def test_rows_with_counts_are_capped_with_the_law_of_their_users() -> None:
+    exact = stats.hypergeom(6, 3, 4).pmf(np.arange(5))
+    for users in (
+        Users([6], [3], [20_000]),
+        Users([6] * 200, [3] * 200, [100] * 200),
+        Users([6] * 20_000, [3] * 20_000),
+    ):
+        capped = users.capped(4, np.random.default_rng(1)).compressed()
+        counts = dict(
+            zip(capped.successes.tolist(), capped.counts.tolist(), strict=True)
+        )
+        for ones in range(5):
+            assert plausible_count(counts.get(ones, 0), 20_000, float(exact[ones]))
+
+
+def test_users_with_more_samples_than_numpy_can_draw_from_are_capped() -> None:
+    capped = Users([3 * 10**12], [10**12]).capped(1000, np.random.default_rng(2))
+    ((k, ones, count),) = rows_of(capped)
+    assert (k, count) == (1000, 1)
+    assert plausible_count(ones, 1000, 1 / 3)
+
+
+def test_capping_is_reproducible() -> None:
+    users = Users([9, 9, 4], [4, 2, 3], [1, 500, 7])
+    one, two = (users.capped(3, np.random.default_rng(3)) for _ in range(2))
+    assert rows_of(one) == rows_of(two)
+
+
+@pytest.mark.parametrize(
+    ("k_max", "rng", "error", "message"),
+    [
+        (0, RNG, ValueError, "k_max must be"),
+        (2.0, RNG, TypeError, "k_max must be"),
+        (None, RNG, TypeError, "k_max must be"),
+        (2, None, TypeError, "rng must be"),
+        (2, 5, TypeError, "rng must be"),
+        (10**7 + 1, RNG, ValueError, "k_max must be at most"),
+    ],
+)
+def test_bad_arguments_of_capped_are_refused(
+    k_max: Any, rng: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        Users([10**8, 5], [3, 3]).capped(k_max, rng)

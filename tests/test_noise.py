@@ -248,13 +248,24 @@ def test_histograms_with_counts_are_those_of_the_values_one_by_one(pairs):
     st.lists(st.integers(-3, 9).map(float), min_size=1, max_size=12),
     st.lists(st.integers(-3, 9).map(float), min_size=1, max_size=6, unique=True),
 )
-def test_utilities_are_distances_from_half_of_the_values(values, points):
+def test_utilities_count_what_keeps_the_median_out_of_a_cell(values, points):
     grid = np.sort(points)
     utilities = noise.median_utilities(noise.grid_histogram(values, grid))
-    distances = [
-        abs(sum(value <= point for value in values) - len(values) / 2) for point in grid
+    half = len(values) / 2
+    ends = [sum(value <= point for value in values) for point in grid]
+    starts = [0, *ends[:-1]]
+    missing = [
+        max(0, start - half, half - end)
+        for start, end in zip(starts, ends, strict=True)
     ]
-    assert (-utilities).tolist() == distances
+    assert (-utilities).tolist() == missing
+
+
+def test_the_median_of_equal_values_is_in_their_cell():
+    # Minus the distance of #{values <= t} from n/2 would be the same for every t.
+    grid = np.array([1.0, 2.0, 4.0])
+    utilities = noise.median_utilities(noise.grid_histogram([0.5] * 10, grid))
+    assert utilities.tolist() == [0.0, -5.0, -5.0]
 
 
 def test_the_median_is_drawn_with_its_law():

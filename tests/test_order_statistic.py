@@ -103,9 +103,7 @@ def test_the_order_statistic_itself_is_the_one_best_answer(
     assert np.flatnonzero(utilities == 0) + 1 == sorted(k, reverse=True)[rank - 1]
 
 
-@given(
-    st.lists(st.tuples(st.integers(1, 9), st.integers(1, 5)), min_size=1), st.data()
-)
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 5)), min_size=1), st.data())
 def test_rows_with_counts_have_the_law_of_their_users(
     rows: list[tuple[int, int]], data: st.DataObject
 ) -> None:
@@ -240,8 +238,8 @@ def test_bad_arguments_are_refused_by_name(
     counts = arguments.pop("counts", None)
     with pytest.raises(error, match=message):
         order_statistic_probabilities(*arguments.values(), counts=counts)
+    rng = np.random.default_rng(0)
     with pytest.raises(error, match=message):
-        rng = np.random.default_rng(0)
         private_order_statistic(*arguments.values(), counts=counts, rng=rng)
 
 

@@ -617,7 +617,9 @@ def test_a_hopelessly_noisy_total_weight_stays_within_its_public_bounds(
     noise: float,
 ) -> None:
     class Wild(Scripted):
-        def laplace(self, loc: float = 0.0, scale: float = 1.0, size: Any = None) -> Any:
+        def laplace(
+            self, loc: float = 0.0, scale: float = 1.0, size: Any = None
+        ) -> Any:
             return self.noises.pop(0)
 
     source = Wild(400, 3)
@@ -748,7 +750,7 @@ def test_the_trace_has_one_entry_per_row_of_the_final_cohort() -> None:
     clipped = np.clip(final.means, inside.lower, inside.upper)
     value = float(np.sum(inside.weights * final.counts * clipped))
     assert inside.statistics.value == pytest.approx(value, rel=1e-12)
-    assert (0 <= inside.lower).all()
+    assert (inside.lower >= 0).all()
     assert (inside.upper <= 1).all()
 
 
