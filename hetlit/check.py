@@ -127,6 +127,8 @@ def integers(name: str, values: Any, minimum: int) -> Integers:
         with np.errstate(invalid="ignore"):
             broken = ~np.isfinite(array) | (array != np.floor(array))
         _refuse(name, array, broken, "whole numbers")
+    if array.dtype.kind == "f" and array.dtype.itemsize < 8:
+        array = array.astype(np.float64)  # 2**63 does not fit the shortest floats
     if array.dtype.kind != "i":
         # 2**63 and not the largest int64, which as a float is rounded up to 2**63.
         _refuse(name, array, array >= 2**63, "at most 2**63 - 1")

@@ -69,15 +69,28 @@ class Ledger:
 
     def __post_init__(self) -> None:
         names = {cohort.name for cohort in self.cohorts}
+        if not names or len(names) < len(self.cohorts):
+            raise ValueError(
+                "cohorts must be at least one, each with its own name, "
+                f"not {self.cohorts!r}"
+            )
         for step in self.steps:
             if not step.cohorts or not names.issuperset(step.cohorts):
                 raise ValueError(
                     f"step {step.name!r} must name cohorts among {sorted(names)}, "
                     f"not {step.cohorts!r}"
                 )
+            if not (step.epsilon >= 0 and 0 <= step.delta <= 1):
+                raise ValueError(
+                    f"step {step.name!r} must cost epsilon >= 0 and delta in [0, 1], "
+                    f"not {step.epsilon!r} and {step.delta!r}"
+                )
 
     def spent_on(self, cohort: str) -> tuple[float, float]:
         """Return the (epsilon, delta) that a user of this cohort can lose."""
+        names = [known.name for known in self.cohorts]
+        if cohort not in names:
+            raise ValueError(f"cohort must be one of {names}, not {cohort!r}")
         touching = [step for step in self.steps if cohort in step.cohorts]
         epsilon = math.fsum(step.epsilon for step in touching)
         return epsilon, math.fsum(step.delta for step in touching)
@@ -99,7 +112,7 @@ class Ledger:
         lines.append("steps:")
         for step in self.steps:
             cost = _cost(step.epsilon, step.delta)
-            everyone = len(step.cohorts) == len(self.cohorts)
+            everyone = len(set(step.cohorts)) == len(self.cohorts)
             on = "everyone" if everyone else " and ".join(step.cohorts)
             lines.append(f"  {step.name}, on {on}: {cost} ({step.mechanism})")
         lines.append("composition: steps on one cohort add up, cohorts do not")

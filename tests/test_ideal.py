@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
@@ -333,8 +333,6 @@ def test_objective_is_the_release_variance_of_the_chosen_weights(
         rng=Quiet(),
         trace=True,
     ).trace
-    # For fewer users the floor 1/(4n) under p(1-p) would show.
-    assume(users.n >= 3)
     variances = user_variance(users.k, p, var_p)
     sampling = np.sum(users.counts * trace.weights**2 * variances)
     privacy = 2 * (np.max(trace.weights * (trace.upper - trace.lower)) / epsilon) ** 2

@@ -357,9 +357,8 @@ def test_gaussian_variance_is_found_to_a_grid_step_without_noise(sd: float) -> N
     estimate = initial_variance(
         values, HUGE, k=1000, inflation=1.0, rng=FirstWithSecond()
     )
-    # The grid of standard deviations has steps of 2^(1/4), and the nearest one in
-    # counts is at most one step away.
-    assert 2**-0.5 * 0.99 <= estimate / sd**2 <= 2**0.5 * 1.01
+    # Standard deviations have cells of 2^(1/4): the middle is at most half of that off.
+    assert 2**-0.25 * 0.99 <= estimate / sd**2 <= 2**0.25 * 1.01
 
 
 def test_default_inflation_centres_the_answer_in_one_to_eight() -> None:

@@ -35,7 +35,10 @@ QUICK = settings(max_examples=50)
 
 
 class FirstSamples(np.random.Generator):
-    """Draws first samples as usual and keeps them, or returns those it was given."""
+    """Draws first samples as usual and keeps them, or returns those it was given.
+
+    They are the last thing that Algorithm 1 draws.
+    """
 
     def __init__(self, given: Any = None) -> None:
         super().__init__(np.random.PCG64(3))
@@ -380,6 +383,25 @@ def test_rows_of_several_users_are_as_good_as_one_row_each(users: Users) -> None
     assert ideal[0].trace.objective == pytest.approx(
         ideal[1].trace.objective, rel=1e-12
     )
+
+
+@QUICK
+@given(tables())
+def test_algorithm_1_treats_rows_of_several_users_as_one_row_each(
+    users: Users,
+) -> None:
+    # A list of the cohorts, one after the other, has the same cohorts.
+    source = FirstSamples()
+    rows = estimate_nonprivate(users, rng=source, trace=True)
+    parts = [
+        as_list(rows.trace.cohorts[name]) for name in ("variance", "final", "mean")
+    ]
+    users = Users(
+        np.concatenate([part.k for part in parts]),
+        np.concatenate([part.successes for part in parts]),
+    )
+    each = estimate_nonprivate(users, rng=FirstSamples([source.total]))
+    assert rows.value == pytest.approx(each.value, rel=1e-12, abs=1e-15)
 
 
 # The release.

@@ -1,14 +1,17 @@
 """Algorithm 2, as published and as it works, against its literal text.
 
-No test here is statistical.  Three generators stand in for randomness: a `Recorder`
-draws as usual and keeps what it drew, so that a slow version written from the
-paper can be given the same draws; a `Scripted` one returns what it is told; and
-`transcript_loss` pins every release of a run and compares its likelihood under two
-neighbouring tables, which is the exact privacy loss of that run.
+Two generators stand in for randomness: a `Recorder` draws as usual and keeps what
+it drew, so that a slow version written from the paper can be given the same draws;
+a `Scripted` one returns what it is told.  `log_likelihood` pins every release of a
+run: the difference between two neighbouring tables is the exact privacy loss of
+that run.
+
+The one statistical test says so, and has a false alarm of about 1e-10.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,7 +20,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import optimize
+from scipy import optimize, stats
 
 from hetlit import (
     Beta,
@@ -90,7 +93,9 @@ class Scripted(np.random.Generator):
     def permutation(self, x: Any, axis: int = 0) -> Any:
         return x
 
-    def choice(self, a: Any, *args: Any, p: Any = None, **kwargs: Any) -> int:
+    def choice(self, *args: Any, p: Any = None, **options: Any) -> Any:
+        if p is None:  # who of equal size is in which cohort
+            return super().choice(*args, **options)
         self.laws.append(np.asarray(p))
         return self.outcome % len(self.laws[-1])
 
@@ -122,16 +127,23 @@ def neighbours(users: Users) -> Iterator[Users]:
 # Algorithm 2, literally.
 
 
+def as_list(*tables: Users) -> Users:
+    """Return the users of these tables, one row each, in an order to rely on."""
+    return Users(
+        np.concatenate([np.repeat(table.k, table.counts) for table in tables]),
+        np.concatenate([np.repeat(table.successes, table.counts) for table in tables]),
+    )
+
+
 def algorithm_2(users: Users, epsilon: float, beta: float, draws: Any) -> Any:
-    """Return Algorithm 2 word by word, on one row per user, for the same draws."""
-    each = users.expanded()
-    order = sorted(range(each.n), key=lambda i: (-each.k[i], i))
-    k = [int(each.k[i]) for i in order]
-    mean = [int(each.successes[i]) / int(each.k[i]) for i in order]
+    """Return Algorithm 2 word by word, on a list of users, for the same draws."""
+    order = sorted(range(users.n), key=lambda i: (-users.k[i], i))
+    k = [int(users.k[i]) for i in order]
+    mean = [int(users.successes[i]) / int(users.k[i]) for i in order]
     n, n_b = len(k), len(k) // 10
     top = max(2, min(math.ceil(10 * math.log(n) / epsilon), n // 4))
 
-    p_init = int(np.sum(draws["binomial"][0])) / n_b + draws["laplace"][0]
+    p_init = int(np.sum(draws["binomial"][-1])) / n_b + draws["laplace"][0]
     p0 = min(max(p_init, 0.0), 1.0)
     q = max(p0 * (1 - p0), 1 / (4 * n_b))
     alpha = math.sqrt(math.log(4 / beta) / (2 * n_b))
@@ -139,7 +151,8 @@ def algorithm_2(users: Users, epsilon: float, beta: float, draws: Any) -> Any:
 
     shared = k[top - 1]
     steps = math.ceil(math.log(4 * shared) / math.log(2**0.25) - 1e-9)
-    chosen = (4 * shared) ** (draws["choice"][0] / steps - 1)
+    # The middle of the cell that the mechanism chose, on the logarithmic scale.
+    chosen = (4 * shared) ** (draws["choice"][-1] / steps - 1) * 2**-0.125
     variance = (chosen / (0.6744897501960817 * math.sqrt(2))) ** 2
     spread = (variance - q / shared) / (1 - 1 / shared) if shared > 1 else 0.0
     spread = min(max(spread, 0.0), q)
@@ -179,8 +192,7 @@ def optimal(sigma2: list[float], r: list[float], c: float) -> list[float]:
 def test_cohorts_is_the_literal_text_of_algorithm_2(
     users: Users, epsilon: float, seed: int
 ) -> None:
-    each = users.expanded()
-    users = Users(each.k, each.successes)  # a list, whose order decides between ties
+    users = as_list(users)
     source = Recorder(seed)
     estimate = estimate_public_size(
         users, epsilon, method="cohorts", rng=source, trace=True
@@ -193,6 +205,22 @@ def test_cohorts_is_the_literal_text_of_algorithm_2(
     assert trace.initial_variance == pytest.approx(spread, rel=1e-9, abs=1e-12)
     assert trace.sensitivity == pytest.approx(sensitivity, rel=1e-7)
     assert trace.noiseless == pytest.approx(noiseless, rel=1e-7, abs=1e-9)
+    assert estimate.value == pytest.approx(value, rel=1e-7, abs=1e-9)
+
+
+@QUICK
+@given(tables(), st.sampled_from([0.3, 1.0, 20.0]), st.integers(0, 10**6))
+def test_cohorts_treats_rows_of_several_users_as_one_row_each(
+    users: Users, epsilon: float, seed: int
+) -> None:
+    # A list of the cohorts, one after the other, has the same cohorts.
+    source = Recorder(seed)
+    estimate = estimate_public_size(
+        users, epsilon, method="cohorts", rng=source, trace=True
+    )
+    cohorts = estimate.trace.cohorts
+    users = as_list(cohorts["variance"], cohorts["final"], cohorts["mean"])
+    value, *_ = algorithm_2(users, epsilon, 0.05, source.drawn)
     assert estimate.value == pytest.approx(value, rel=1e-7, abs=1e-9)
 
 
@@ -602,21 +630,76 @@ def test_no_neighbour_changes_the_likelihood_of_a_run_by_more_than_epsilon(
     assert 0.99 * epsilon < max(losses) <= epsilon * (1 + 1e-9)
 
 
+def averaged_likelihood(
+    zeros: int, epsilon: float, means: list[float], outcome: int
+) -> float:
+    """Return the log-likelihood of a run on twelve users with one sample each.
+
+    They come as a histogram, so that chance decides who is in which cohort: four give
+    the variance, one the mean.  All choices and all pairings are averaged over.
+    """
+    ones = 12 - zeros
+    rows = [(1, value, n) for value, n in ((0, zeros), (1, ones)) if n]
+    users = Users(*(list(column) for column in zip(*rows, strict=True)))
+    terms = []
+    for top, bottom in itertools.product(range(5), range(2)):
+        chance = stats.hypergeom(12, ones, 4).pmf(top)
+        chance *= stats.hypergeom(8, ones - top, 1).pmf(bottom) if chance else 0.0
+        if not chance:
+            continue
+        for order in set(itertools.permutations([1.0] * top + [0.0] * (4 - top))):
+            takes = iter((top, bottom))
+
+            def random_users(
+                counts: Any, number: int, rng: Any, takes: Iterator[int] = takes
+            ) -> Any:
+                taken = next(takes)
+                split = [number - taken, taken]
+                return np.array(split if len(counts) == 2 else [number])
+
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr("hetlit.subsample.random_users", random_users)
+                patch.setattr(
+                    Scripted, "permutation", lambda *_, order=order: np.array(order)
+                )
+                term = log_likelihood(
+                    lambda source: estimate_public_size(
+                        users, epsilon, method="cohorts", variance_users=4, rng=source
+                    ),
+                    means,
+                    outcome,
+                )
+            terms.append(math.log(chance / math.comb(4, top)) + term)
+    return float(np.logaddexp.reduce(terms))
+
+
+@pytest.mark.parametrize(("final", "outcome"), [(-1.0, 0), (-1.0, -1), (2.0, 0)])
+def test_cohorts_drawn_by_chance_cost_no_more_than_epsilon(
+    final: float, outcome: int
+) -> None:
+    # In the order of successes, which compressed() and from_events() leave, one user
+    # who changes hers would push others across the boundaries and change all cohorts.
+    epsilon = 1.5
+    runs = [
+        averaged_likelihood(zeros, epsilon, [0.3, final], outcome)
+        for zeros in range(13)
+    ]
+    assert 0.4 * epsilon < np.max(np.abs(np.diff(runs))) <= epsilon * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("method", ["cohorts", "paper"])
-def test_cohorts_of_a_histogram_do_not_depend_on_successes(method: str) -> None:
-    # compressed() orders rows by successes.  Split in that order, the mean cohort
-    # would hold ones only and the variance cohort zeros only.
-    table = Users([2] * 400, [0, 2] * 200).compressed()
+def test_everyone_of_a_size_has_the_same_chance_to_be_in_a_cohort(method: str) -> None:
+    # Ten of 40 users hold zeros only: of the four in the mean cohort, one on average.
+    # 1000 runs, 6.5 standard errors.
+    table = Users([2] * 40, [0] * 10 + [1, 2, 2] * 10).compressed()
     rng = np.random.default_rng(63)
-    for _ in range(50):
-        cohorts = estimate_public_size(
-            table, 2.0, method=method, rng=rng, trace=True
-        ).trace.cohorts
-        assert (
-            0.2
-            < np.average(cohorts["mean"].means, weights=cohorts["mean"].counts)
-            < 0.8
-        )
+    zeros = []
+    for _ in range(1000):
+        estimate = estimate_public_size(table, 3.0, method=method, rng=rng, trace=True)
+        part = estimate.trace.cohorts["mean"]
+        zeros.append(part.counts[part.successes == 0].sum())
+    law = stats.hypergeom(40, 10, 4)
+    assert abs(np.mean(zeros) - law.mean()) <= 6.5 * law.std() / math.sqrt(1000)
 
 
 # The release.
