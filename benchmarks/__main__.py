@@ -6,9 +6,13 @@ python -m benchmarks accuracy    or one of them
 
 import sys
 
-from . import accuracy, scale
+from . import accuracy, private_sizes, scale
 
-BENCHMARKS = {"accuracy": accuracy.main, "scale": scale.main}
+BENCHMARKS = {
+    "accuracy": accuracy.main,
+    "private_sizes": private_sizes.main,
+    "scale": scale.main,
+}
 
 for name in sys.argv[1:] or BENCHMARKS:
     BENCHMARKS[name]()

@@ -48,6 +48,7 @@ from .ideal import check_users
 from .model import Users, variance_of_mean
 from .noise import laplace, simulated
 from .privacy import PRIVATE_SIZES, Account, Cohort
+from .private_k import check_bound
 from .spread import (
     CAUTIOUS_SPREAD,
     JUDGED_SPREADS,
@@ -152,7 +153,7 @@ def estimate_histogram_ratio(
     """
     users = check_users(users)
     epsilon = check.positive("epsilon", epsilon)
-    k_max = check_k_max(users, k_max)
+    k_max = check_bound(users, k_max)
     source = simulated(rng)
     n = users.n
     groups = by_size_class(users)
@@ -381,18 +382,3 @@ def _plain_variance(
     variances = variance_of_mean(histogram.k, q, spread)
     average = float(np.average(variances, weights=histogram.counts))
     return average / n + 2.0 / (n * epsilon) ** 2
-
-
-def check_k_max(users: Users, k_max: int) -> int:
-    """Return k_max if it bounds all sizes, and explain what it is for if not."""
-    k_max = check.integer("k_max", k_max, 1)
-    largest = int(users.k.max())
-    if largest > k_max:
-        raise ValueError(
-            f"k_max must be a public bound on sizes, and a user has {largest} samples, "
-            f"more than {k_max}.  Sizes are private here: how much a user can change "
-            "the result must not depend on the data.  Choose k_max without looking, "
-            "and keep k_max random samples of whoever has more: "
-            "users.capped(k_max, rng)"
-        )
-    return k_max

@@ -337,7 +337,7 @@ def test_the_debiased_variance_is_right_on_average() -> None:
     meta = Beta(0.5, 0.01)
     k = np.array([400] * 4 + [300] * 4 + [1] * 192)
     spreads = []
-    for _ in range(3000):
+    for _ in range(1500):
         users = sample_users(meta, k, rng)
         source = FirstSamples([1] * 10 + [0] * 10)
         spreads.append(

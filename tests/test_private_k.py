@@ -342,14 +342,17 @@ def spread_law(values: tuple[int | None, ...], epsilon: float) -> np.ndarray:
         def __init__(self, order: tuple[int, ...]) -> None:
             super().__init__(0)
             self.order = order
+            self.shuffled: list[float] = []
 
         def permutation(self, x: Any, axis: int = 0) -> Any:
+            self.shuffled = list(x)
             return np.asarray(x)[list(self.order)]
 
     laws = []
     for order in itertools.permutations(range(eligible)):
         source = Ordered(order)
         spread_variance(users, 3, epsilon, source)
+        assert len(source.shuffled) == (eligible if eligible > 1 else 0)
         laws.append(source.laws[0])
     return np.asarray(np.mean(laws, axis=0))
 

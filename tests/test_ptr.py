@@ -243,6 +243,18 @@ def test_the_bound_grows_with_the_distance_and_a_neighbour_is_one_further(
         assert bound <= further * (1 + 1e-9)
 
 
+@QUICK
+@given(sums_and_plans(), st.integers(0, 20))
+def test_the_bound_does_not_care_which_outcome_is_called_one(
+    drawn: tuple[RatioPlan, int, float, float], distance: int
+) -> None:
+    plan, n, weight, offset = drawn
+    mirrored = RatioPlan(1 - plan.centre, plan.weights, plan.above, plan.below)
+    assert sensitivity_within(plan, n, weight, offset, distance) == pytest.approx(
+        sensitivity_within(mirrored, n, weight, -offset, distance), rel=1e-12
+    )
+
+
 def test_the_distance_is_tighter_than_the_simple_closed_form() -> None:
     # 2 (G + max v min(g, (|U| + 2dG)/N_d)) / N_(d+1), N_d = max(N - d Delta, n min v).
     def simple(plan: RatioPlan, n: int, weight: float, offset: float, d: int) -> float:

@@ -598,8 +598,8 @@ def log_likelihood(
 
 TRANSCRIPTS = [
     ([first, final], outcome)
-    for first in (-0.3, 0.2, 0.9)
-    for final in (-1.0, 0.35, 2.0)
+    for first in (-0.3, 0.9)
+    for final in (-1.0, 2.0)
     for outcome in (0, 4, -1)
 ]
 
