@@ -75,7 +75,7 @@ def estimate_private_k(
         "ptr", static cohorts and propose-test-release: `hetlit.ptr.estimate_ptr`;
         "paper", Algorithm 3 as published: `hetlit.published_k.estimate_published_k`,
         where epsilon and delta are the budget of each mechanism, not the total
-    delta : in [0, 1/2); "ptr" and "paper" need it above 0, the others spend none
+    delta : at most 1/2; "ptr" and "paper" need it above 0, the others spend none
     rng : simulated noise; see `hetlit.noise`
     trace : also return what happened inside, not for release
     options : keywords of the method
@@ -159,8 +159,7 @@ def estimate_ratio(
     shares : parts of epsilon for the cap, the total weight and the total offset, all
         spent on the final cohort; they add up to 1.  Measured on six size profiles,
         three populations, n = 1000 and 10^4 and epsilon = .3, 1 and 3, the default
-        is best among eight and its neighbours are within 3%, while a cap on half
-        its share goes wrong at n * epsilon = 300
+        is the best of seven, and others near it are within 4%
     spread_users : how many users of the spread cohort should reach the cap; by
         default 10 log(n)/epsilon, the best of 3, 6, 10, 15 and 30 at n = 10^4
     beta : the probability with which each tail bound may fail, in (0, 1)

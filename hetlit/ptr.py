@@ -163,8 +163,8 @@ def estimate_ptr(
         above 0, delta strictly between 0 and 1/2
     k_max : a public bound on sizes, from 1 to 10^7
     shares : parts of epsilon for the cap, the total weight, the test and the release,
-        all spent on the final cohort; the default was best among nine on the grid
-        of `estimate_ratio`, with delta = 1e-6
+        all spent on the final cohort; the default is the best of eight on the grid of
+        `estimate_ratio`, with delta = 1e-6
     spread_users, beta, width : as in `estimate_ratio`, which is pure, cannot fail
         and adds less noise: prefer it
 

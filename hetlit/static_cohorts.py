@@ -27,7 +27,13 @@ from .initial import (
     spread_between_users,
 )
 from .model import Users
-from .noise import log_grid, median_on_grid, private_order_statistic
+from .noise import (
+    exponential_mechanism,
+    grid_histogram,
+    log_grid,
+    median_utilities,
+    private_order_statistic,
+)
 from .privacy import PRIVATE_SIZES, Cohort, Ledger, Step
 from .public_size import clamped_mean, shared_means
 from .ratio import RatioPlan, RatioStatistics, Width, ratio_plan
@@ -106,7 +112,7 @@ def first_guesses(
 
     # 2. Cap: a size that about `spread_users` users of the second cohort reach.
     if spread_users is None:
-        spread_users = max(2, math.ceil(10.0 * math.log(n) / epsilon))
+        spread_users = max(2, math.ceil(min(10.0 * math.log(n) / epsilon, n)))
     spread_users = check.integer("spread_users", spread_users, 1)
     rank = min(math.ceil(final.n * spread_users / second.n), final.n)
     if rank > 2.0 / cap_epsilon * math.log(k_max / beta):
@@ -146,7 +152,8 @@ def spread_variance(
         several = _part(users, np.where(eligible, users.counts, 0))
         differences = paired_differences(shared_means(several, cap, rng), rng)
     grid = log_grid(1.0 / (4.0 * cap), 1.0, 2.0**0.25)
-    median = median_on_grid(differences, grid, epsilon, rng=rng)
+    utilities = median_utilities(grid_histogram(differences, grid))
+    median = float(grid[exponential_mechanism(utilities, epsilon, rng=rng)])
     return (median / MEDIAN_OF_DIFFERENCES) ** 2
 
 

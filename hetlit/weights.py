@@ -17,6 +17,7 @@ Chapter: The ideal private estimator.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -73,9 +74,9 @@ def release_variance(
     widths = check.floats("widths", widths, allow_zero=True)
     weights = check.floats("weights", weights, allow_zero=True)
     check.same_length(variances=variances, widths=widths, weights=weights)
-    epsilon = check.positive("epsilon", epsilon)
-    noise_scale = float(np.max(weights * widths)) / epsilon
-    return float(np.sum(counts * weights**2 * variances)) + 2.0 * noise_scale**2
+    noise = _noise_price(epsilon)
+    sampling = float(np.sum(counts * weights**2 * variances))
+    return sampling + noise * float(np.max(weights * widths)) ** 2
 
 
 def best_threshold(
@@ -101,14 +102,14 @@ def best_threshold(
     variances, counts = _checked(variances, counts)
     widths = check.floats("widths", widths, allow_zero=True)
     check.same_length(variances=variances, widths=widths)
-    noise = 2.0 / check.positive("epsilon", epsilon) ** 2
+    noise = _noise_price(epsilon)
 
     order = np.argsort(-variances, kind="stable")
     number, width = counts[order], widths[order]
     precision = 1.0 / np.sqrt(variances[order])  # ascending
 
     # Piece j has the first j rows below the threshold and the others held back
-    # at it; piece 0 is represented by its right end, where nobody is below.
+    # at it; in piece 0 nobody is below, and every threshold is as good.
     below = _prefix_sums(number * precision**2)[:-1]
     held = _suffix_sums(number)[:-1]
     held_precision = _suffix_sums(number * precision)[:-1]
@@ -160,7 +161,6 @@ def optimal_weights(
     variances, counts = _checked(variances, counts)
     widths = check.floats("widths", widths, allow_zero=True)
     check.same_length(variances=variances, widths=widths)
-    epsilon = check.positive("epsilon", epsilon)
 
     ceiling = optimal_ceiling(variances, widths, epsilon, counts)
     with np.errstate(divide="ignore"):
@@ -177,7 +177,7 @@ def optimal_ceiling(
 
     It is the root of 2/epsilon**2 * T = sum(counts/width * (1 - T*variance/width)_+).
     """
-    noise = 2.0 / epsilon**2
+    noise = _noise_price(epsilon)
     wide = widths > 0  # a user of width 0 needs no noise and is never held back
     if not wide.any():
         return np.inf
@@ -192,6 +192,17 @@ def optimal_ceiling(
     # The right h is the largest whose rows are all still held back at its root.
     held_back = np.nonzero(roots <= turning)[0]
     return float(roots[held_back[-1]]) if held_back.size else float(roots[0])
+
+
+def _noise_price(epsilon: Any) -> float:
+    """Return 2/epsilon**2, the variance of the noise per squared sensitivity."""
+    scale = 1.0 / check.positive("epsilon", epsilon)
+    price = 2.0 * scale * scale
+    if not math.isfinite(price):
+        raise ValueError(
+            f"epsilon is so small that the noise has no finite variance: {epsilon!r}"
+        )
+    return price
 
 
 def _checked(variances: Any, counts: Any) -> tuple[Floats, Floats]:
