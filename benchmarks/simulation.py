@@ -37,8 +37,8 @@ from hetlit.check import Floats, Integers
 from hetlit.populations import MetaDistribution
 
 EPSILONS = (0.3, 1.0, 3.0)
-RUNS = {1_000: 800, 10_000: 400, 100_000: 60}
-SIDE_RUNS = 100  # for the estimators shown beside the default
+RUNS = {1_000: 400, 10_000: 200, 100_000: 30}
+SIDE_RUNS = 40  # for the estimators shown beside the default
 K_MAX = 2000  # where sizes are private
 
 PROFILES: dict[str, Callable[[int, np.random.Generator], Integers]] = {

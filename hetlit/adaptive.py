@@ -213,7 +213,7 @@ def adaptive_plan(
     Judged at p = 1/2, where p(1-p) = 1/4 is largest.
     """
     moment_weights = _moment_weights(groups, MOMENT_SHARES[0] * epsilon)
-    # The noise of the second moment must stay below MOMENT_NOISE p(1-p).
+    # The noise of the second moment must stay below MOMENT_NOISE/4 at every p.
     moment_epsilon = max(
         MOMENT_SHARES[0] * epsilon, float(moment_weights.max()) / (MOMENT_NOISE * 0.25)
     )

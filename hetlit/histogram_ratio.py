@@ -298,7 +298,7 @@ def _spread_question(
     ]
     if not candidates:
         return None
-    # The noise of the second moment must stay below MOMENT_NOISE p(1-p), at p = 1/2.
+    # The noise of the second moment must stay below MOMENT_NOISE/4 at every p.
     needed = _moment_range(1.0) / (enough * MOMENT_NOISE * 0.25)
     moment_share = max(MOMENT_SHARES[0] * epsilon, needed)
     if moment_share > MOMENT_SHARES[1] * epsilon:

@@ -195,6 +195,9 @@ def published_users_needed(
 
     Paper: Lemma `histlearn` and Algorithm `algo:varianceestimate`.
     """
+    epsilon = check.positive("epsilon", epsilon)
+    beta = check.strictly_between("beta", beta, 0.0, 1.0)
+    bins = check.integer("bins", bins, 1)
     precision = 1.0 / 600.0
     noise = 8.0 / (epsilon * precision) * math.log(2.0 * bins / beta)
     sampling = math.log(4.0 / beta) / (2.0 * precision**2)
@@ -229,6 +232,8 @@ def published_variance(
     means = _unit_interval("values", values)
     epsilon = check.positive("epsilon", epsilon)
     k = check.integer("k", k, 1)
+    group_size = check.integer("group_size", group_size, 1)
+    users_needed = check.integer("users_needed", users_needed, 0)
     groups = len(means) // group_size
     if len(means) < users_needed or groups < 2:
         return None

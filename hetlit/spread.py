@@ -51,7 +51,7 @@ def light_intervals(
     They reach REACH standard deviations, and further for two reasons: the centre is
     off by its own error, and counts of rare ones are skewed.  Their longer tail
     reaches further by REACH^2/6 times the third cumulant over the variance, which
-    is (1-2p)(variance + spread)/q for a beta-binomial.
+    is just below (1-2p)(variance + spread)/q for a beta-binomial.
     """
     reach = ERRORS_OF_MEAN * error + REACH * np.sqrt(variances)
     skew = REACH**2 / 6.0 * (1.0 - 2.0 * centre) * (variances + spread) / q

@@ -436,6 +436,17 @@ def test_the_paper_says_how_many_users_it_would_need() -> None:
     assert "returned nothing" in note
 
 
+def test_the_paper_needs_more_users_when_epsilon_is_small() -> None:
+    # Here the noise of its histogram asks for more users than its sampling does.
+    users = Users(sizes.harmonic(10**4), np.zeros(10**4, dtype=int))
+    estimate = estimate_public_size(
+        users, 0.01, method="paper", rng=Scripted(), trace=True
+    )
+    shared = int(estimate.trace.cohorts["variance"].k.min())
+    assert estimate.trace.users_needed == paper_needs(0.01, shared)
+    assert paper_needs(0.01, shared) > 2 * paper_needs(1.0, shared)
+
+
 def test_the_paper_averages_the_middle_cohort() -> None:
     users = sample_users(Beta(0.3, 0.01), sizes.harmonic(500), np.random.default_rng(1))
     estimate = estimate_public_size(
