@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hetlit import Users, estimate_public_size, sizes
+from hetlit import Users, estimate_private_k, estimate_public_size, sizes
 from hetlit.check import Integers
 
 RESULTS = Path(__file__).with_name("scale.md")
@@ -72,10 +72,17 @@ def main() -> None:
     def release(users: Users) -> Callable[[], object]:
         return lambda: estimate_public_size(users, 1.0, rng=rng)
 
+    def private_release(users: Users) -> Callable[[], object]:
+        k_max = int(users.k.max())
+        return lambda: estimate_private_k(users, 1.0, k_max=k_max, rng=rng)
+
     assert __doc__ is not None
     lines = ["# Cost at scale", "", *__doc__.strip().splitlines(), ""]
-    lines += ["| 10^7 rows of | time over bincount | peak memory over input |"]
-    lines += ["|---|---|---|"]
+    lines += [
+        "| 10^7 rows of | time over bincount | peak memory over input | "
+        "time over bincount, private sizes |",
+        "|---|---|---|---|",
+    ]
     for name, table in (
         ("distinct (k, successes)", distinct_rows),
         ("distinct k", distinct_sizes),
@@ -84,19 +91,21 @@ def main() -> None:
         k, successes = table(10**7)
         users = Users(k, successes)
         count = lambda k=k, s=successes: np.bincount(k, weights=s)  # noqa: E731
-        once, ours = best_of(count, release(users))
+        actions = (count, release(users), private_release(users))
+        once, public, private = best_of(*actions)
         memory = peak_memory(release(users)) / (k.nbytes + successes.nbytes)
-        lines.append(f"| {name} | {ours / once:.1f} | {memory:.3f} |")
+        ratios = f"{public / once:.1f} | {memory:.3f} | {private / once:.1f}"
+        lines.append(f"| {name} | {ratios} |")
 
     lines += [
         "",
         "| distinct rows | time per row over that at 10^7 rows |",
         "|---|---|",
     ]
-    actions = {
+    releases = {
         rows: release(Users(*distinct_rows(rows))) for rows in 10 ** np.arange(4, 8)
     }
-    times = dict(zip(actions, best_of(*actions.values()), strict=True))
+    times = dict(zip(releases, best_of(*releases.values()), strict=True))
     for rows, seconds in times.items():
         ratio = (seconds / rows) / (times[10**7] / 10**7)
         lines.append(f"| {rows} | {ratio:.2f} |")

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .check import Floats, Integers
 from .model import Users
@@ -31,11 +33,19 @@ class SizeGroups:
     k : shape (groups,), one size per group, ascending
     counts : shape (groups,), users in each group
     position : turns the sizes of rows into positions in these arrays
+    known : the sizes of all rows and their positions, where they were kept
     """
 
     k: Floats
     counts: Integers
     position: Callable[[Integers], Integers]
+    known: tuple[Integers, NDArray[np.int16]] | None = None
+
+    def positions(self, users: Users, rows: slice) -> NDArray[np.integer[Any]]:
+        """Return the positions of some rows of a table."""
+        if self.known is not None and self.known[0] is users.k:
+            return self.known[1][rows]
+        return self.position(users.k[rows])
 
 
 def by_size(users: Users) -> SizeGroups:
@@ -64,14 +74,23 @@ def by_size_class(users: Users) -> SizeGroups:
     """
     first = _class_of(np.ones(1, dtype=np.int64))[0]
     table = np.zeros(64 << BITS, dtype=np.int64)
+    classes = np.empty(len(users.k), dtype=np.int16)
     for rows in blocks(users):
         cells = _class_of(users.k[rows]) - first
+        classes[rows] = cells
         table[: cells.max() + 1] += _count(cells, users.counts[rows], 0)
     present = np.flatnonzero(table)
     places = np.zeros(len(table), dtype=np.int64)
     places[present] = np.arange(len(present))
     k = ((present + first) << _SHIFT).view(np.float64)
-    return SizeGroups(k, table[present], lambda sizes: places[_class_of(sizes) - first])
+    for rows in blocks(users):
+        classes[rows] = places[classes[rows]]
+    return SizeGroups(
+        k,
+        table[present],
+        lambda sizes: places[_class_of(sizes) - first],
+        known=(users.k, classes),
+    )
 
 
 def classes_up_to(k_max: int) -> Floats:
@@ -86,13 +105,13 @@ def classes_up_to(k_max: int) -> Floats:
 def sum_over_users(
     users: Users,
     groups: SizeGroups,
-    value: Callable[[Integers, Floats], Floats],
+    value: Callable[[Any, Floats], Floats],
 ) -> float:
     """Return the sum over users of value(position of her group, her mean)."""
     total = 0.0
     for rows in blocks(users):
-        k = users.k[rows]
-        values = value(groups.position(k), users.successes[rows] / k)
+        means = users.successes[rows] / users.k[rows]
+        values = value(groups.positions(users, rows), means)
         total += float(np.sum(values * users.counts[rows]))
     return total
 
