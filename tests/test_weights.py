@@ -638,11 +638,14 @@ def test_inputs_are_not_modified():
     for array in inputs:
         array.flags.writeable = False
     variances, widths, counts = inputs
+    before = [array.copy() for array in inputs]
     inverse_variance_weights(variances, counts=counts)
     weights = truncated_weights(variances, 2.0, counts=counts)
     release_variance(weights, variances, widths, 1.0, counts=counts)
     best_threshold(variances, widths, 1.0, counts=counts)
     optimal_weights(variances, widths, 1.0, counts=counts)
+    for array, copy in zip(inputs, before, strict=True):
+        np.testing.assert_array_equal(array, copy)
 
 
 def test_lists_and_whole_numbers_are_welcome():
