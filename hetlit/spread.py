@@ -19,7 +19,8 @@ from .grouping import blocks
 from .model import Users
 from .noise import exponential_mechanism, grid_histogram, log_grid, median_utilities
 
-# Constants were chosen by measurement: see benchmarks/.
+# Constants were chosen by measurement, on the grid that benchmarks/ reports, so its
+# figures flatter them a little.
 CAUTIOUS_SPREAD = 1.0 / 24.0  # of p(1-p): assumed where nothing is known
 JUDGED_SPREADS = (0.0, 1.0 / 400.0, 1.0 / 20.0)  # of p(1-p): what plans are judged by
 MOMENT_NOISE = 1.0 / 72.0  # of p(1-p): what the second moment may have
