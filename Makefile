@@ -11,7 +11,7 @@ endif
 
 PY := $(VENV)/bin/python
 READY := $(VENV)/.hetlit-ready
-LIBRARY := $(wildcard hetlit/*.py)
+LIBRARY := $(wildcard hetlit/*.py hetlit/*/*.py)
 PAGES := $(shell find book -type f ! -path '*/.*' ! -path '*/__pycache__/*')
 
 .DEFAULT_GOAL := help

@@ -1,0 +1,106 @@
+"""What every figure shares: colours, axes, lines and notes.
+
+Every figure uses the same few colours (Okabe and Ito's, which stay apart for
+colour-blind readers and have a contrast of at least 3 to 1 on white), and never
+colour alone: each series also has its own line style and marker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
+
+INK, GREY, PAPER = "#222222", "#666666", "#FFFFFF"
+BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+WIDTH, DPI, FONT = 6.0, 150, 10.5
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one series is drawn: a colour, and a line style and marker of its own."""
+
+    colour: str
+    line: Any
+    marker: str
+
+
+THEORY = Look(BLUE, "-", "o")
+SIMULATION = Look(VERMILLION, (0, (4, 1.5)), "s")
+COINS = Look(GREEN, (0, (8, 2)), "^")
+PEOPLE = Look(PURPLE, (0, (1, 1.2)), "D")
+REFERENCE = Look(INK, (0, (5, 2, 1, 2)), "v")
+LOOKS = (THEORY, SIMULATION, COINS, PEOPLE, REFERENCE)
+
+
+def new_figure(
+    *,
+    height: float,
+    rows: int = 1,
+    columns: int = 1,
+    height_ratios: Sequence[float] | None = None,
+    share: bool = False,
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure and its panels, row by row."""
+    figure = Figure((WIDTH, height), DPI, facecolor=PAPER, layout="constrained")
+    panels = figure.subplots(
+        rows,
+        columns,
+        squeeze=False,
+        sharex=share or rows > 1,
+        sharey=share,
+        height_ratios=height_ratios,
+    )
+    for axes in panels.flat:
+        axes.set_facecolor(PAPER)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.spines[["left", "bottom"]].set_color(GREY)
+        axes.tick_params(which="both", labelsize=FONT - 1, labelcolor=INK, color=GREY)
+        axes.grid(color=GREY, alpha=0.18, lw=0.6)
+        axes.set_axisbelow(True)
+    return figure, list(panels.flat)
+
+
+def draw_line(axes: Axes, x: Any, y: Any, look: Look, **more: Any) -> None:
+    """Draw a line."""
+    axes.plot(x, y, color=look.colour, ls=look.line, lw=2.0, **more)
+
+
+def draw_points(axes: Axes, x: Any, y: Any, look: Look, **more: Any) -> None:
+    """Draw markers."""
+    axes.plot(x, y, ls="", color=look.colour, marker=look.marker, **more)
+
+
+def label_axes(axes: Axes, x: str, y: str) -> None:
+    """Name both axes."""
+    axes.set_xlabel(x, fontsize=FONT, color=INK)
+    axes.set_ylabel(y, fontsize=FONT, color=INK)
+
+
+def logarithmic(axes: Axes, which: str) -> None:
+    """Make "x", "y" or both ("xy") logarithmic, with plain numbers."""
+    for name in which:
+        getattr(axes, f"set_{name}scale")("log")
+        axis = getattr(axes, f"{name}axis")
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+        axis.set_minor_formatter(NullFormatter())
+
+
+def note(axes: Axes, x: float, y: float, text: str, by: tuple[float, float]) -> None:
+    """Write `text` beside the point (x, y): above or below it, or to its right."""
+    right, up = by
+    axes.annotate(
+        text,
+        (x, y),
+        by,
+        textcoords="offset points",
+        ha="left" if right else "right",
+        va="center" if not up else "bottom" if up > 0 else "top",
+        fontsize=FONT,
+        color=INK,
+        bbox={"boxstyle": "square,pad=0.1", "fc": PAPER, "ec": "none", "alpha": 0.8},
+    )
