@@ -120,8 +120,11 @@ def one_dimensional(name: str, values: Any) -> NDArray[Any]:
     return array
 
 
-def integers(name: str, values: Any, minimum: int) -> Integers:
-    """Return `values` as a new int64 array, every entry at least `minimum`."""
+def integers(name: str, values: Any, minimum: int, *, copy: bool = True) -> Integers:
+    """Return `values` as an int64 array, every entry at least `minimum`.
+
+    It is a new array; with copy=False, for reading only, it can be `values` itself.
+    """
     array = one_dimensional(name, values)
     if array.dtype.kind == "f":
         with np.errstate(invalid="ignore"):
@@ -134,7 +137,7 @@ def integers(name: str, values: Any, minimum: int) -> Integers:
         _refuse(name, array, array >= 2**63, "at most 2**63 - 1")
     if array.min() < minimum:
         _refuse(name, array, array < minimum, f"at least {minimum}")
-    return array.astype(np.int64)
+    return array.astype(np.int64, copy=copy)
 
 
 def floats(name: str, values: Any, *, allow_zero: bool = False) -> Floats:

@@ -48,7 +48,7 @@ from .ideal import check_users
 from .model import Users, variance_of_mean
 from .noise import laplace, simulated
 from .privacy import PRIVATE_SIZES, Account, Cohort
-from .private_k import check_bound
+from .size_bound import check_bound
 from .spread import (
     CAUTIOUS_SPREAD,
     JUDGED_SPREADS,

@@ -70,15 +70,19 @@ class Users:
                 f"successes must be at most k; row {row} has successes {ones[row]} "
                 f"of k {sizes[row]}"
             )
-        if counts is None:
-            # One number seen from every row: it takes no memory.
-            numbers = np.broadcast_to(np.int64(1), sizes.shape)
-        else:
+        numbers = None
+        if counts is not None:
             numbers = check.integers("counts", counts, 1)
             check.same_length(k=sizes, counts=numbers)
             if float(numbers.sum(dtype=np.float64)) >= 2.0**62:
                 raise ValueError("counts must add up to less than 2**62 users")
-        for name, array in (("k", sizes), ("successes", ones), ("counts", numbers)):
+        self._keep(sizes, ones, numbers)
+
+    def _keep(self, k: Integers, successes: Integers, counts: Integers | None) -> None:
+        if counts is None:
+            # One number seen from every row: it takes no memory.
+            counts = np.broadcast_to(np.int64(1), k.shape)
+        for name, array in (("k", k), ("successes", successes), ("counts", counts)):
             array.flags.writeable = False
             object.__setattr__(self, name, array)
 
@@ -150,6 +154,18 @@ class Users:
         start = np.nonzero(new)[0]
         counts = np.add.reduceat(self.counts[order], start)
         return Users(k[start], successes[start], counts)
+
+    def part(self, rows: Any, counts: Integers | None = None) -> Users:
+        """Return some rows, in their order, of a table that has been checked before.
+
+        `rows` is a mask or an array of positions.  `counts` says how many users of
+        each of these rows take part, all if it is None.
+        """
+        part = object.__new__(Users)
+        if counts is None and not self.is_list:
+            counts = self.counts[rows]
+        part._keep(self.k[rows], self.successes[rows], counts)
+        return part
 
     def expanded(self) -> Users:
         """Return the same users, one row each; for small n."""

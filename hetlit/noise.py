@@ -176,7 +176,7 @@ def order_statistic_utilities(
     >>> order_statistic_utilities([5, 3, 3, 1], rank=2, k_max=6)
     array([-2, -2,  0, -1, -1, -2])
     """
-    sizes = check.integers("k", k, 1)
+    sizes = check.integers("k", k, 1, copy=False)
     k_max = check.integer("k_max", k_max, 1)
     rank = check.integer("rank", rank, 1)
     if k_max > MOST_SIZES:
@@ -190,7 +190,7 @@ def order_statistic_utilities(
     if counts is None:
         table[: k_max + 1] = np.bincount(sizes, minlength=k_max + 1)
     else:
-        numbers = check.integers("counts", counts, 1)
+        numbers = check.integers("counts", counts, 1, copy=False)
         check.same_length(k=sizes, counts=numbers)
         np.add.at(table, sizes, numbers)
     or_more = np.cumsum(table[::-1])[::-1]

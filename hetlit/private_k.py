@@ -26,16 +26,19 @@ import numpy as np
 
 from . import check
 from .estimate import Estimate
-from .ideal import BETA, check_users
+from .histogram_ratio import estimate_histogram_ratio
+from .ideal import BETA
 from .model import Users
-from .noise import MOST_SIZES, laplace, simulated
-from .privacy import Step
+from .noise import laplace, simulated
+from .ptr import estimate_ptr
+from .published_k import estimate_published_k
 from .ratio import RatioStatistics, Width, ratio_statistics
+from .size_bound import check_bound
 from .static_cohorts import (
     clamped_total,
     cohort_ledger,
     first_guesses,
-    split,
+    laplace_step,
     traced,
 )
 
@@ -98,43 +101,11 @@ def estimate_private_k(
     delta = check.between("delta", delta, 0.0, 0.5)
     options.update(k_max=k_max, rng=rng, trace=trace)
     if method == "auto":
-        from .histogram_ratio import estimate_histogram_ratio
-
         return estimate_histogram_ratio(users, epsilon, **options)
-    if method == "ptr":
-        from .ptr import estimate_ptr
-
-        return estimate_ptr(users, epsilon, delta=delta, **options)
-    if method == "paper":
-        from .published_k import estimate_published_k
-
-        return estimate_published_k(users, epsilon, delta=delta, **options)
-    return estimate_ratio(users, epsilon, **options)
-
-
-def check_bound(users: Any, k_max: Any) -> int:
-    """Return k_max if it is a public bound that the users keep."""
-    why = (
-        "sizes are private here, so the noise must cover a user of any size, and a "
-        "bound read from the data would give the largest one away"
-    )
-    how = "cut users to it with users.capped(k_max, rng)"
-    users = check_users(users)
-    if k_max is None:
-        raise TypeError(
-            f"k_max is missing: {why}.  Choose one without looking at the users, "
-            f"k_max=1000 for example, and {how}"
-        )
-    bound = check.integer("k_max", k_max, 1)
-    if bound > MOST_SIZES:
-        raise ValueError(f"k_max must be at most {MOST_SIZES}, not {k_max}")
-    if users.k.max() > bound:
-        row = int(np.argmax(users.k > bound))
-        raise ValueError(
-            f"k_max must be at least every user's k; row {row} has k {users.k[row]} "
-            f"above k_max {k_max}.  It must be a public bound: {why}.  If it is, {how}"
-        )
-    return bound
+    if method == "ratio":
+        return estimate_ratio(users, epsilon, **options)
+    several = estimate_ptr if method == "ptr" else estimate_published_k
+    return several(users, epsilon, delta=delta, **options)
 
 
 def estimate_ratio(
@@ -171,15 +142,14 @@ def estimate_ratio(
 
     Paper: Algorithm `alg.dpk`, repaired.  Chapter: Private k.
     """
-    users, k_max, epsilon, beta = checked(users, k_max, epsilon, beta)
-    cap_epsilon, weight_epsilon, offset_epsilon = split(epsilon, shares, 3)
     source = simulated(rng)
 
     # First mean, cap on sizes, spread between users.
-    guesses = first_guesses(
+    guesses, (weight_epsilon, offset_epsilon) = first_guesses(
         users,
         epsilon,
-        cap_epsilon,
+        shares,
+        parts=3,
         k_max=k_max,
         spread_users=spread_users,
         beta=beta,
@@ -202,18 +172,8 @@ def estimate_ratio(
     ledger = cohort_ledger(
         guesses,
         epsilon,
-        Step(
-            "total weight",
-            ("final",),
-            f"Laplace, sensitivity {sums.weight_sensitivity:.6g}",
-            weight_epsilon,
-        ),
-        Step(
-            "total offset",
-            ("final",),
-            f"Laplace, sensitivity {sums.offset_sensitivity:.6g}",
-            offset_epsilon,
-        ),
+        laplace_step("total weight", sums.weight_sensitivity, weight_epsilon),
+        laplace_step("total offset", sums.offset_sensitivity, offset_epsilon),
     )
     if not trace:
         return Estimate(value, ledger)
@@ -225,12 +185,3 @@ def estimate_ratio(
         noisy_weight=noisy_weight,
     )
     return Estimate(value, ledger, inside)
-
-
-def checked(
-    users: Any, k_max: Any, epsilon: Any, beta: Any
-) -> tuple[Users, int, float, float]:
-    """Return the arguments that all methods share, checked."""
-    k_max = check_bound(users, k_max)
-    epsilon = check.positive("epsilon", epsilon)
-    return users, k_max, epsilon, check.strictly_between("beta", beta, 0.0, 1.0)

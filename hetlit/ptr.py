@@ -16,6 +16,8 @@ This falls with V and is convex in m.  After any d replacements
 so the sum at this V and the farther end of m, B(d), bounds the local sensitivity of
 every table within distance d.  The distance is the largest d with B(d) <= proposal.
 A neighbour has B'(d) <= B(d+1): the distance moves by at most 1 between neighbours.
+Sizes above 255 are taken together in classes within 1 in 128 of each other, each as
+if it had the largest weight and reach of the class, which only raises the bound.
 
 Privacy: if the proposal holds for D, the test and the release cost what their
 Laplace noises cost, one after the other.  If not, the distance is -1 and the test
@@ -36,13 +38,12 @@ from .ideal import BETA
 from .model import Users
 from .noise import laplace, simulated
 from .privacy import Step
-from .private_k import checked
 from .ratio import RatioPlan, RatioStatistics, Width, checked_plan
 from .static_cohorts import (
     clamped_total,
     cohort_ledger,
     first_guesses,
-    split,
+    laplace_step,
     traced,
 )
 
@@ -109,8 +110,10 @@ def sensitivity_within(
     plan: RatioPlan, n: int, total_weight: float, total_offset: float, distance: int
 ) -> float:
     """Return B(distance): see the module."""
-    weights, above, below = plan.weights, plan.above, plan.below
-    lightest, heaviest = float(weights.min()), float(weights.max())
+    # A class of sizes stands for one size with the largest weight and reach of all.
+    weights, above, below = plan.class_extremes
+    heaviest = float(weights.max())
+    lightest = float(plan.weights.min())
     others = max(
         total_weight - heaviest - distance * plan.weight_sensitivity,
         (n - 1) * lightest,
@@ -173,16 +176,13 @@ def estimate_ptr(
 
     Paper: Algorithm `alg.dpk`, repaired.  Chapter: Private k.
     """
-    users, k_max, epsilon, beta = checked(users, k_max, epsilon, beta)
     delta = check.strictly_between("delta", delta, 0.0, 0.5)
-    cap_epsilon, weight_epsilon, test_epsilon, release_epsilon = split(
-        epsilon, shares, 4
-    )
     source = simulated(rng)
-    guesses = first_guesses(
+    guesses, (weight_epsilon, test_epsilon, release_epsilon) = first_guesses(
         users,
         epsilon,
-        cap_epsilon,
+        shares,
+        parts=4,
         k_max=k_max,
         spread_users=spread_users,
         beta=beta,
@@ -215,12 +215,7 @@ def estimate_ptr(
     ledger = cohort_ledger(
         guesses,
         epsilon,
-        Step(
-            "total weight",
-            ("final",),
-            f"Laplace, sensitivity {sums.weight_sensitivity:.6g}",
-            weight_epsilon,
-        ),
+        laplace_step("total weight", sums.weight_sensitivity, weight_epsilon),
         Step(
             "test of the distance",
             ("final",),
@@ -228,12 +223,7 @@ def estimate_ptr(
             test_epsilon,
             delta,
         ),
-        Step(
-            "release of the mean",
-            ("final",),
-            f"Laplace, sensitivity {proposal:.6g}",
-            release_epsilon,
-        ),
+        laplace_step("release of the mean", proposal, release_epsilon),
     )
     if not trace:
         return Estimate(value, ledger)

@@ -21,7 +21,8 @@ Where the text cannot be followed, or not even this much would be proved:
   k_L samples, as in Section 6: k_L, the size of rank L, is private, and a user who
   changes it changes every input.  Users are put in random order, not in order of
   rank, in which one user who leaves shifts everyone.
-- Ties of size are broken at random, since the order of rows may depend on the data.
+- Ties of size are broken by the order of a list, which must be public, and at random
+  in a table with counts, whose order may depend on the data.
 - The distance is `certified_distance`, a lower bound on the published one, which
   ranges over all tables.
 
@@ -52,10 +53,10 @@ from .initial import (
 from .model import Users
 from .noise import laplace, private_order_statistic, simulated
 from .privacy import PRIVATE_SIZES, Cohort, Ledger, Step
-from .private_k import checked
 from .ptr import certified_distance
 from .public_size import clamped_mean
 from .ratio import ratio_plan
+from .size_bound import checked
 from .subsample import split_by_size
 
 GAUSSIAN_RATES = 8.0 * (3.0 * math.sqrt(3.0) + GAUSSIAN_THIRD_MOMENT)
@@ -181,7 +182,7 @@ def rank_cohorts(
 ) -> tuple[Users, Users, Users]:
     """Return the L users with most samples, those between, the tenth with least.
 
-    A function of private sizes, as published, with ties broken at random.
+    A function of private sizes, as published; `split_by_size` says who wins a tie.
     """
     n = users.n
     if variance_users is None:

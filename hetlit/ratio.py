@@ -16,13 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from . import check
 from .check import Floats
-from .grouping import blocks
+from .grouping import blocks, classes_up_to
 from .ideal import BETA, check_users, half_widths_of
 from .model import Users, variance_of_mean
 from .noise import MOST_SIZES
@@ -61,17 +62,31 @@ class RatioPlan:
     below: Floats
     above: Floats
 
-    @property
+    @cached_property
     def weight_sensitivity(self) -> float:
         """The most that replacing one user moves N."""
         return float(self.weights.max() - self.weights.min())
 
-    @property
+    @cached_property
     def offset_sensitivity(self) -> float:
         """The most that replacing one user moves U: from one extreme to the other."""
         return float(np.max(self.weights * self.above)) + float(
             np.max(self.weights * self.below)
         )
+
+    @cached_property
+    def class_extremes(self) -> tuple[Floats, Floats, Floats]:
+        """The largest weight, above and below of each class of similar sizes.
+
+        Sizes up to 255 are classes of their own, and there are a few thousand at
+        most, so bounds over all sizes are quick even for a cap of 10^7.
+        """
+        sizes = np.unique(np.ceil(classes_up_to(len(self.weights))).astype(np.int64))
+        weights, above, below = (
+            np.maximum.reduceat(values, sizes - 1)
+            for values in (self.weights, self.above, self.below)
+        )
+        return weights, above, below
 
     def statistics(self, users: Users) -> RatioStatistics:
         """Return N, U and their ratio."""

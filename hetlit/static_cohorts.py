@@ -37,7 +37,8 @@ from .noise import (
 from .privacy import PRIVATE_SIZES, Cohort, Ledger, Step
 from .public_size import clamped_mean, shared_means
 from .ratio import RatioPlan, RatioStatistics, Width, ratio_plan
-from .subsample import random_users
+from .size_bound import checked
+from .subsample import random_division
 
 # The cohort of the spread is read user by user, so it stays small.
 MOST_SPREAD_USERS = 10**6
@@ -73,35 +74,35 @@ def static_cohorts(
 ) -> tuple[Users, Users, Users]:
     """Return three random cohorts: a tenth of the users, another tenth, the rest.
 
-    Users of a row are interchangeable, so only how many of them go where is drawn.
     The second cohort has at most a million users.
     """
     tenth = users.n // 10
     if tenth < 1:
         raise ValueError(f"users must be at least 10, not {users.n}")
-    first = random_users(users.counts, tenth, rng)
-    rest = users.counts - first
-    second = random_users(rest, min(tenth, MOST_SPREAD_USERS), rng)
-    return _part(users, first), _part(users, second), _part(users, rest - second)
-
-
-def _part(users: Users, counts: Any) -> Users:
-    rows = np.flatnonzero(counts)
-    return Users(users.k[rows], users.successes[rows], counts[rows])
+    guessing, final = random_division(users, tenth + min(tenth, MOST_SPREAD_USERS), rng)
+    first, second = random_division(guessing, tenth, rng)
+    return first, second, final
 
 
 def first_guesses(
     users: Users,
     epsilon: float,
-    cap_epsilon: float,
+    shares: Any,
     *,
+    parts: int,
     k_max: int,
     spread_users: int | None,
     beta: float,
     width: Width | None,
     rng: np.random.Generator,
-) -> Guesses:
-    """Return steps 0 to 3: cohorts, first mean, cap and spread between users."""
+) -> tuple[Guesses, list[float]]:
+    """Return steps 0 to 3, cohorts, first mean, cap and spread, and what is left.
+
+    `shares` are the parts of epsilon that the final cohort spends: on the cap, and on
+    the steps to come, whose parts are returned.
+    """
+    users, k_max, epsilon, beta = checked(users, k_max, epsilon, beta)
+    cap_epsilon, *later = split(epsilon, shares, parts)
     n = users.n
     first, second, final = static_cohorts(users, rng)
 
@@ -126,9 +127,10 @@ def first_guesses(
     q = clamped_mean(raw, n)[1]
     spread = spread_between_users(spread_variance(second, cap, epsilon, rng), cap, q)
     plan = ratio_plan(raw, spread, cap, n=n, alpha=alpha, width=width, beta=beta)
-    return Guesses(
+    guesses = Guesses(
         first, second, final, raw, alpha, rank, cap, cap_epsilon, spread, plan
     )
+    return guesses, later
 
 
 def spread_variance(
@@ -149,8 +151,9 @@ def spread_variance(
     eligible = users.k >= cap
     differences = np.zeros(0)
     if int(users.counts[eligible].sum()) >= 2:
-        several = _part(users, np.where(eligible, users.counts, 0))
-        differences = paired_differences(shared_means(several, cap, rng), rng)
+        differences = paired_differences(
+            shared_means(users.part(eligible), cap, rng), rng
+        )
     grid = log_grid(1.0 / (4.0 * cap), 1.0, 2.0**0.25)
     utilities = median_utilities(grid_histogram(differences, grid))
     median = float(grid[exponential_mechanism(utilities, epsilon, rng=rng)])
@@ -190,6 +193,11 @@ def cohort_ledger(guesses: Guesses, epsilon: float, *last: Step) -> Ledger:
             *last,
         ),
     )
+
+
+def laplace_step(name: str, sensitivity: float, epsilon: float) -> Step:
+    """Return a step of the final cohort."""
+    return Step(name, ("final",), f"Laplace, sensitivity {sensitivity:.6g}", epsilon)
 
 
 def traced(guesses: Guesses, sums: RatioStatistics, **more: Any) -> Trace:

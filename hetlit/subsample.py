@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .check import Floats, Integers
 from .grouping import blocks
@@ -30,20 +31,9 @@ def split_by_size(
     `Users.compressed` sorts rows by successes, and cohorts chosen by successes would
     be neither fair nor private.  There chance decides.
     """
-    if users.is_list:
-        order = np.argsort(-users.k, kind="stable")
-        first, between, last = (
-            Users(users.k[rows], users.successes[rows])
-            for rows in np.split(order, [most, users.n - least])
-        )
-        return first, between, last
-    top = _leading(-users.k, users.counts, most, rng)
-    rest = users.counts - top
-    bottom = _leading(users.k, rest, least, rng)
-    top_users, middle, bottom_users = (
-        _with_counts(users, counts) for counts in (top, rest - bottom, bottom)
-    )
-    return top_users, middle, bottom_users
+    top, rest = _divided(users, -users.k, most, rng)
+    middle, bottom = _divided(rest, -rest.k, rest.n - least, rng)
+    return top, middle, bottom
 
 
 def most_data(users: Users, number: int, rng: np.random.Generator) -> tuple[Users, int]:
@@ -51,8 +41,36 @@ def most_data(users: Users, number: int, rng: np.random.Generator) -> tuple[User
 
     Of users with exactly that size a random choice takes part.
     """
-    chosen = _with_counts(users, _leading(-users.k, users.counts, number, rng))
-    return chosen, int(chosen.k.min())
+    chosen = _leading(-users.k, users.counts, number, rng)
+    rows = np.flatnonzero(chosen)
+    most = users.part(rows, chosen[rows])
+    return most, int(most.k.min())
+
+
+def random_division(
+    users: Users, number: int, rng: np.random.Generator
+) -> tuple[Users, Users]:
+    """Return `number` random users, and the others.
+
+    Users of a row are interchangeable, so only how many of them go where is drawn.
+    """
+    if users.is_list:
+        chosen = _random_rows(len(users.k), number, rng)
+        return users.part(chosen), users.part(~chosen)
+    return _with_counts(users, random_users(users.counts, number, rng))
+
+
+def _divided(
+    users: Users, keys: Integers, number: int, rng: np.random.Generator
+) -> tuple[Users, Users]:
+    """Return the `number` users with least keys, and the others."""
+    if not users.is_list:
+        return _with_counts(users, _leading(keys, users.counts, number, rng))
+    boundary = np.partition(keys, number - 1)[number - 1]
+    taken = keys < boundary
+    tied = np.flatnonzero(keys == boundary)
+    taken[tied[: number - np.count_nonzero(taken)]] = True
+    return users.part(taken), users.part(~taken)
 
 
 def _leading(
@@ -68,9 +86,14 @@ def _leading(
     return np.asarray(taken)
 
 
-def _with_counts(users: Users, counts: Integers) -> Users:
-    rows = np.flatnonzero(counts)
-    return Users(users.k[rows], users.successes[rows], counts[rows])
+def _with_counts(users: Users, counts: Integers) -> tuple[Users, Users]:
+    """Return `counts` users of each row, and the others."""
+    chosen, others = (
+        users.part(rows, numbers[rows])
+        for numbers in (counts, users.counts - counts)
+        for rows in [np.flatnonzero(numbers)]
+    )
+    return chosen, others
 
 
 def random_users(counts: Integers, number: int, rng: np.random.Generator) -> Integers:
@@ -86,6 +109,16 @@ def random_users(counts: Integers, number: int, rng: np.random.Generator) -> Int
     rows = np.searchsorted(np.cumsum(pool), moved, side="right")
     moves = np.bincount(rows, minlength=len(counts))
     return np.asarray(chosen - moves if excess > 0 else chosen + moves)
+
+
+def _random_rows(rows: int, number: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Return a random set of `number` rows, as a mask; `random_users` with counts 1."""
+    chosen = rng.random(rows, dtype=np.float32) < number / rows
+    excess = int(np.count_nonzero(chosen)) - number
+    pool = np.flatnonzero(chosen if excess > 0 else ~chosen)
+    moved = rng.choice(pool, abs(excess), replace=False, shuffle=False)
+    chosen[moved] = excess < 0
+    return np.asarray(chosen)
 
 
 def subsampled_ones(users: Users, size: int, rng: np.random.Generator) -> float:

@@ -234,6 +234,12 @@ def test_checked_integers_are_a_new_array():
     assert given_array.tolist() == [1, 2, 3]
 
 
+def test_integers_for_reading_are_not_copied():
+    given_array = np.array([1, 2, 3])
+    assert check.integers("k", given_array, 1, copy=False) is given_array
+    assert check.integers("k", [1.0, 2.0], 1, copy=False).dtype == np.int64
+
+
 def test_the_largest_integers_are_exact():
     values = [LARGEST, LARGEST - 1, 2**53 + 1]
     assert check.integers("k", values, 1).tolist() == values

@@ -287,4 +287,4 @@ def test_chance_decides_between_users_of_one_size():
 def test_a_list_is_split_in_its_order():
     users = Users([7, 9, 7, 7, 7], range(5))
     parts = split_by_size(users, 2, 2, np.random.default_rng(0))
-    assert [part.successes.tolist() for part in parts] == [[1, 0], [2], [3, 4]]
+    assert [part.successes.tolist() for part in parts] == [[0, 1], [2], [3, 4]]

@@ -273,6 +273,21 @@ def test_repr_counts_users_rows_and_samples(users: Users) -> None:
     assert repr(users) == expected
 
 
+@pytest.mark.parametrize("counts", [None, [1, 2, 5]])
+def test_part_of_a_table_has_its_rows_and_stays_a_list_or_not(
+    counts: list[int] | None,
+) -> None:
+    users = Users(k=[4, 3, 1], successes=[1, 2, 0], counts=counts)
+    part = users.part([True, False, True])
+    numbers = [1, 1] if counts is None else [1, 5]
+    assert part.k.tolist() == [4, 1]
+    assert part.successes.tolist() == [1, 0]
+    assert part.counts.tolist() == numbers
+    assert part.is_list == users.is_list
+    with pytest.raises(ValueError, match="read-only"):
+        part.k[0] = 9
+
+
 def test_too_many_users_are_not_expanded() -> None:
     with pytest.raises(ValueError, match="n = 1000000000 users are too many"):
         Users([1], [0], [10**9]).expanded()

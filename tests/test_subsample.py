@@ -3,13 +3,14 @@
 Monte Carlo.  For a random seed a true comparison fails with a chance of at most
 2e-11 (a count of one outcome, exact binomial tails), 1e-10 (a mean within 6.5
 standard errors), 3e-9 (a variance within 7, allowing for skewness) or 1e-9 (a
-Kolmogorov-Smirnov test).  There are about 250, 5, 3 and 2: together below 2e-8.
+Kolmogorov-Smirnov test).  There are about 270, 5, 3 and 2: together below 2e-8.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from hetlit.subsample import (
     FEW,
     hypergeometric_law,
     most_data,
+    random_division,
     random_users,
     subsampled_ones,
 )
@@ -222,3 +224,28 @@ def test_the_order_of_rows_does_not_matter(reverse: bool) -> None:
         ones.append(float(chosen.means @ chosen.counts))
     error = stats.hypergeom(100, 50, 50).std() / math.sqrt(draws)
     assert abs(np.mean(ones) - 25) <= 6.5 * error
+
+
+@pytest.mark.parametrize("counts", [None, [1] * 5])
+def test_every_division_of_users_is_equally_likely(counts: list[int] | None) -> None:
+    rng, draws = generator(3), 14_000
+    users = Users([9] * 5, range(5), counts)
+    seen: Counter[tuple[int, ...]] = Counter()
+    for _ in range(draws):
+        chosen, others = random_division(users, 2, rng)
+        assert sorted([*chosen.successes, *others.successes]) == list(range(5))
+        seen[tuple(chosen.successes.tolist())] += 1
+    pairs = list(itertools.combinations(range(5), 2))
+    assert_plausible(seen, dict.fromkeys(pairs, 1 / len(pairs)))
+
+
+@pytest.mark.parametrize("number", [1, 2, 999, 1000])
+def test_a_list_divides_into_the_numbers_asked_for_and_stays_a_list(
+    number: int,
+) -> None:
+    users = Users(np.full(1000, 1000), np.arange(1000))
+    for seed in range(20):
+        chosen, others = random_division(users, number, generator(seed))
+        assert (chosen.n, others.n) == (number, 1000 - number)
+        assert chosen.is_list
+        assert (np.diff(chosen.successes) > 0).all()
