@@ -6,12 +6,14 @@ python -m benchmarks accuracy    or one of them
 
 import sys
 
-from . import accuracy, private_sizes, scale
+from . import accuracy, notebooks, private_sizes, scale, shares
 
 BENCHMARKS = {
     "accuracy": accuracy.main,
     "private_sizes": private_sizes.main,
+    "shares": shares.main,
     "scale": scale.main,
+    "notebooks": notebooks.main,
 }
 
 for name in sys.argv[1:] or BENCHMARKS:

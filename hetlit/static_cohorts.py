@@ -42,6 +42,9 @@ from .subsample import random_division
 
 # The cohort of the spread is read user by user, so it stays small.
 MOST_SPREAD_USERS = 10**6
+# A cap that nobody reaches makes the noise up to k_max times larger, so it must be
+# far less likely than other mishaps.
+CAP_FAILURE = 1e-8
 
 
 @dataclass(frozen=True)
@@ -116,11 +119,11 @@ def first_guesses(
         spread_users = max(2, math.ceil(min(10.0 * math.log(n) / epsilon, n)))
     spread_users = check.integer("spread_users", spread_users, 1)
     rank = min(math.ceil(final.n * spread_users / second.n), final.n)
-    if rank > 2.0 / cap_epsilon * math.log(k_max / beta):
+    if rank > 2.0 / cap_epsilon * math.log(k_max / CAP_FAILURE):
         cap = private_order_statistic(
             final.k, rank, k_max, cap_epsilon, counts=final.counts, rng=rng
         )
-    else:  # The answer would be anything: do not ask, and weigh all users equally.
+    else:  # The answer could be anything: do not ask, and weigh all users equally.
         cap, cap_epsilon = 1, 0.0
 
     # 3. Spread, from users who reach the cap.

@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -40,6 +40,7 @@ from hetlit.adaptive import Plan, adaptive_plan, cautious_mean, estimate_adaptiv
 from hetlit.grouping import by_size_class
 from hetlit.noise import log_grid, median_utilities
 from hetlit.spread import spread_histogram
+from tests.transcripts import pinned
 
 QUICK = settings(max_examples=50)
 # Enough budget for an adaptive plan on eighteen users.
@@ -89,41 +90,16 @@ def neighbours(users: Users, few: bool = False) -> Iterator[tuple[int, Users]]:
 # Whole runs.
 
 
-class Pinned(float):
-    """Noise that takes the sum it is added to wherever it was told to go."""
-
-    target: float
-    keep: Callable[[float], None]
-
-    def __radd__(self, statistic: float) -> float:
-        self.keep(statistic)
-        return self.target
-
-
 def log_likelihood(
     users: Users, epsilon: float, releases: tuple[float, ...], outcome: int
 ) -> float:
     """Return the log-likelihood that a run releases these numbers, in order."""
-    total = 0.0
-    left = list(releases)
-
-    def pinned(scale: float, *, rng: Any = None) -> Pinned:
-        noise = Pinned(0.0)
-        noise.target = left.pop(0)
-
-        def keep(statistic: float) -> None:
-            nonlocal total
-            total += -abs(noise.target - statistic) / scale - math.log(2 * scale)
-
-        noise.keep = keep
-        return noise
-
     source = Scripted(outcome=outcome)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "laplace", pinned)
+    with pinned(releases, "adaptive") as transcript:
         estimate_adaptive(users, epsilon, rng=source)
-    assert not left
-    return total + sum(math.log(law[outcome % len(law)]) for law in source.laws)
+    for law in source.laws:
+        transcript.chose(law, outcome)
+    return transcript.log_likelihood
 
 
 def test_no_neighbour_changes_the_likelihood_of_a_run_by_more_than_the_ledger() -> None:

@@ -40,6 +40,7 @@ from hetlit.initial import (
 )
 from hetlit.noise import SecureNoiseUnavailable
 from hetlit.public_size import clamped_mean, shared_means
+from tests.transcripts import pinned
 
 QUICK = settings(max_examples=40)
 METHODS = ("auto", "cohorts", "paper")
@@ -569,42 +570,16 @@ def test_given_its_first_guesses_the_final_sum_moves_by_at_most_its_sensitivity(
     assert max(moves) == pytest.approx(before.sensitivity, rel=1e-12)
 
 
-class Pinned(float):
-    """Noise that takes the sum it is added to wherever it was told to go."""
-
-    target: float
-    keep: Callable[[float], None]
-
-    def __radd__(self, statistic: float) -> float:
-        self.keep(statistic)
-        return self.target
-
-
 def log_likelihood(
     release: Callable[[Any], Any], means: list[float], outcome: int
 ) -> float:
     """Return the log-likelihood that a run's Laplace sums are `means`, in order."""
-    total = 0.0
-    left = list(means)
-
-    def pinned(scale: float, *, rng: Any = None) -> Pinned:
-        noise = Pinned(0.0)
-        noise.target = left.pop(0)
-
-        def keep(statistic: float) -> None:
-            nonlocal total
-            total += -abs(noise.target - statistic) / scale - math.log(2 * scale)
-
-        noise.keep = keep
-        return noise
-
     source = Scripted(outcome=outcome)
-    with pytest.MonkeyPatch.context() as patch:
-        for module in ("initial", "public_size", "adaptive"):
-            patch.setattr(f"hetlit.{module}.laplace", pinned)
+    with pinned(means, "initial", "public_size", "adaptive") as transcript:
         release(source)
-    assert not left
-    return total + sum(math.log(law[outcome % len(law)]) for law in source.laws)
+    for law in source.laws:
+        transcript.chose(law, outcome)
+    return transcript.log_likelihood
 
 
 TRANSCRIPTS = [
