@@ -128,11 +128,10 @@ def estimate_ratio(
     epsilon : the total user-level privacy budget of the release, above 0
     k_max : a public bound on sizes, from 1 to 10^7
     shares : parts of epsilon for the cap, the total weight and the total offset, all
-        spent on the final cohort; they add up to 1.  Measured on six size profiles,
-        three populations, n = 1000 and 10^4 and epsilon = .3, 1 and 3, the default
-        is the best of seven, and others near it are within 4%
+        spent on the final cohort; they add up to 1.  The default is the best of
+        seven that benchmarks/shares.py measures, and one near it is within 4%
     spread_users : how many users of the spread cohort should reach the cap; by
-        default 10 log(n)/epsilon, the best of 3, 6, 10, 15 and 30 at n = 10^4
+        default 10 log(n)/epsilon, the best of 3, 6, 10, 15 and 30 there
     beta : the probability with which each tail bound may fail, in (0, 1)
     width : a function from sizes to half-widths f(k); by default
         sd(k) sqrt(2 log(2n/beta)) with the estimated sd
