@@ -61,6 +61,7 @@ from .spread import (
     MOMENT_SHARES,
     SPREAD_EVIDENCE,
     WORTHWHILE,
+    best_reach,
     clamped_guess,
     judged_spread,
     light_intervals,
@@ -267,7 +268,10 @@ def _final_mean(
 ) -> ClippedMean:
     """Return the clipped mean for light tails."""
     variances = variance_of_mean(groups.k, q, spread)
-    lower, upper = light_intervals(variances, centre, q, spread, plan.first_error)
+    reach = best_reach(int(groups.counts.sum()), plan.final_epsilon)
+    lower, upper = light_intervals(
+        variances, centre, q, spread, plan.first_error, reach
+    )
     return plan_clipped_mean(
         groups, lower, upper, variances, plan.final_epsilon, "optimal"
     )

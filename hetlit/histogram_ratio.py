@@ -20,13 +20,15 @@ Otherwise:
 Privacy, path by path (neighbours replace one user, her size included; n, k_max and
 epsilon are public).  Which step comes next, and all its parameters, depend on n,
 k_max, epsilon and earlier outputs only.  Replacing one user moves
-    1. and 4. the mean of n numbers in [0, 1] by at most 1/n;
-    2. one count down and another up by 1: by 2 in total;
-    3. the sum of squares by at most the range of one user's term, where a user
-       without enough samples has term 0; the utilities of the median by at most 1;
-    5. the total weight by at most the largest minus the smallest weight;
-    6. the deviations by at most the largest positive one plus the largest negative
-       one, over all sizes that a user can have.
+
+- in steps 1 and 4, the mean of n numbers in [0, 1] by at most 1/n;
+- in step 2, one count down and another up by 1: by 2 in total;
+- in step 3, the sum of squares by at most the range of one user's term, where a user
+  without enough samples has term 0; the utilities of the median by at most 1;
+- in step 5, the total weight by at most the largest minus the smallest weight;
+- in step 6, the deviations by at most the largest positive one plus the largest
+  negative one, over all sizes that a user can have.
+
 The shares of epsilon on every path add up to epsilon (adaptive composition).
 
 Chapter: Private k.
@@ -56,6 +58,7 @@ from .spread import (
     MOMENT_SHARES,
     SPREAD_EVIDENCE,
     WORTHWHILE,
+    best_reach,
     clamped_guess,
     judged_spread,
     light_intervals,
@@ -102,6 +105,7 @@ class Weighting:
     q: float
     spread: float
     error: float
+    reach: float
     clips: bool
     ceiling: float = math.inf
 
@@ -111,7 +115,7 @@ class Weighting:
         lower, upper = np.zeros_like(variances), np.ones_like(variances)
         if self.clips:
             lower, upper = light_intervals(
-                variances, self.centre, self.q, self.spread, self.error
+                variances, self.centre, self.q, self.spread, self.error, self.reach
             )
         return np.minimum(1.0 / variances, self.ceiling / (upper - lower)), lower, upper
 
@@ -181,6 +185,7 @@ def estimate_histogram_ratio(
         q=q,
         spread=CAUTIOUS_SPREAD * q,
         error=error,
+        reach=best_reach(n, epsilon),
         clips=False,
     )
     question = _spread_question(histogram, weighting, n, epsilon, account.left)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -30,6 +30,7 @@ from hetlit import (
     TwoPoint,
     Users,
     estimate_ideal,
+    estimate_private_k,
     estimate_public_size,
     sample_users,
     sizes,
@@ -85,6 +86,10 @@ def neighbours(users: Users, few: bool = False) -> Iterator[tuple[int, Users]]:
             successes = users.successes.copy()
             successes[user] = value
             yield int(k), Users(users.k, successes)
+
+
+def private_estimate(users: Users, epsilon: float, **options: Any) -> Any:
+    return estimate_private_k(users, epsilon, k_max=1000, **options)
 
 
 # Whole runs.
@@ -613,3 +618,25 @@ def test_the_ledger_names_who_takes_part_in_what() -> None:
         "typical spread": (names[0],),
         "final mean": tuple(names),
     }
+
+
+# Very many users.
+
+
+@pytest.mark.parametrize("estimate", [estimate_public_size, private_estimate])
+@pytest.mark.parametrize("n", [10**6, 10**9])
+def test_clipping_does_not_bias_the_mean_of_very_many_users(
+    estimate: Callable[..., Any], n: int
+) -> None:
+    # As many users with each number of ones as the law expects, so that what is off
+    # in the noiseless mean is bias: it must be small beside the sampling error.
+    tables = []
+    for k in (1, 1000):
+        counts = n / 2 * stats.betabinom(k, 30, 70).pmf(np.arange(k + 1))
+        rows = np.flatnonzero(np.rint(counts))
+        tables.append((np.full(len(rows), k), rows, np.rint(counts[rows])))
+    users = Users(*(np.concatenate(column) for column in zip(*tables, strict=True)))
+    precision = n / 2 / user_variance(np.array([1, 1000]), 0.3, 0.21 / 101)
+    for seed in range(5):
+        trace = estimate(users, 1.0, rng=np.random.default_rng(seed), trace=True).trace
+        assert (trace.noiseless - 0.3) ** 2 < 0.1 / precision.sum()
