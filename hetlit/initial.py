@@ -72,8 +72,8 @@ def initial_mean_error(n: int, epsilon: float, beta: float) -> float:
     """Return alpha with Pr(|initial mean of n users - p| <= alpha) >= 1 - beta.
 
     Hoeffding's inequality for the samples and the tail of the noise, each at
-    beta/2.  It holds for every p; the published bound needs p away from 0 and 1
-    and is several times wider.
+    beta/2.  It holds for every p; so does the published bound, which is several
+    times wider unless ones are rare.
 
     >>> round(initial_mean_error(1000, 1.0, 0.05), 6)
     0.050497

@@ -137,7 +137,7 @@ class Users:
 
     @property
     def is_list(self) -> bool:
-        """Whether the table was made without counts: one user a row, in order."""
+        """Whether the table was made without counts, one user a row, in order."""
         return self.counts.strides == (0,)
 
     @property

@@ -150,7 +150,7 @@ class TruncatedGaussian:
 
     @property
     def sub_gaussian_proxy(self) -> float:
-        """The parent's variance: conditioning keeps strong log-concavity.
+        """The parent's variance, since conditioning keeps strong log-concavity.
 
         And 1/4 at most, which serves every law on [0, 1] (Hoeffding).
         """

@@ -97,12 +97,12 @@ class Ledger:
 
     @property
     def epsilon(self) -> float:
-        """The total epsilon: the most that any user can lose."""
+        """The total epsilon, the most that any user can lose."""
         return max(self.spent_on(cohort.name)[0] for cohort in self.cohorts)
 
     @property
     def delta(self) -> float:
-        """The total delta: the most that any user can lose."""
+        """The total delta, the most that any user can lose."""
         return max(self.spent_on(cohort.name)[1] for cohort in self.cohorts)
 
     def __str__(self) -> str:

@@ -8,11 +8,15 @@ How far is the nearest table for which it fails?  The published definition range
 over all tables and cannot be computed; `ptr_distance` is a lower bound on it.
 Remove one user.  If the others have total weight V and mean offset m, putting in a
 user of size k moves the mean up by at most v(k) (above - m)/(V + v(k)) and down by
-at most v(k) (below + m)/(V + v(k)), so replacing her moves it by at most
+at most v(k) (below + m)/(V + v(k)), so replacing her moves it by at most::
+
     max_k v(k) (above - m)/(V + v(k)) + max_k v(k) (below + m)/(V + v(k)).
-This falls with V and is convex in m.  After any d replacements
+
+This falls with V and is convex in m.  After any d replacements::
+
     V >= max(N - max v - d (max v - min v), (n-1) min v)
     |m| <= (|U| + max v |offset| + d sensitivity of U) / V,
+
 so the sum at this V and the farther end of m, B(d), bounds the local sensitivity of
 every table within distance d.  The distance is the largest d with B(d) <= proposal.
 A neighbour has B'(d) <= B(d+1): the distance moves by at most 1 between neighbours.
@@ -166,8 +170,8 @@ def estimate_ptr(
         above 0, delta strictly between 0 and 1/2
     k_max : a public bound on sizes, from 1 to 10^7
     shares : parts of epsilon for the cap, the total weight, the test and the release,
-        all spent on the final cohort; the default is the best of eight on the grid of
-        `estimate_ratio`, with delta = 1e-6
+        all spent on the final cohort; of the seven that benchmarks/shares.py measures
+        none is better than the default by more than the error
     spread_users, beta, width : as in `estimate_ratio`, which is pure, cannot fail
         and adds less noise: prefer it
 

@@ -3,8 +3,10 @@
 When sizes are private, weights that add up to 1 are no use: one user's size changes
 everyone's weight.  So give a user of size k the weight v(k) = 1/variance of a mean
 of min(k, cap) samples, whatever the others have, measure means from a first guess p,
-and keep apart
+and keep apart::
+
     U = sum v(k_i) (clipped mean_i - p)   and   N = sum v(k_i).
+
 The weighted mean is p + U/N, and each sum moves little when one user is replaced:
 N by at most max v - min v, and U by at most max v (b - p) + max v (p - a), where
 [a, b] is the interval of a size and each maximum is over all sizes up to the cap.
@@ -69,7 +71,7 @@ class RatioPlan:
 
     @cached_property
     def offset_sensitivity(self) -> float:
-        """The most that replacing one user moves U: from one extreme to the other."""
+        """The most that replacing one user moves U, from one extreme to the other."""
         return float(np.max(self.weights * self.above)) + float(
             np.max(self.weights * self.below)
         )

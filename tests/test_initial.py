@@ -326,7 +326,7 @@ def test_half_the_mean_square_of_differences_is_the_sample_variance(
 
 
 def test_the_published_sum_over_ordered_pairs_is_twice_the_variance() -> None:
-    # T5: the formula of Algorithm 1 gives .18, half of it is right.
+    # The formula of Algorithm 1 gives .18, half of it is right.
     values = np.array([0.1, 0.4, 0.7])
     published = np.sum((values[:, None] - values) ** 2) / (3 * 2)
     halves = [
@@ -420,7 +420,7 @@ def test_variance_is_within_one_to_eight_as_often_as_measured(
     draw: Callable[[int, np.random.Generator], np.ndarray],
     variance: float,
 ) -> None:
-    # Audit 2.5: .95-.98, .997-1 and .98-.99; 1000 runs have an error of .007 or less.
+    # Measured before: .95-.98, .997-1 and .98-.99; 1000 runs are within .007.
     rng = np.random.default_rng(21)
     ratios = np.array(
         [
@@ -528,7 +528,7 @@ SWITCH = 1.520970  # where the fullest bin becomes the next one, in units of its
 def test_published_estimator_is_off_by_seven_to_twenty_eight_without_noise(
     position: float,
 ) -> None:
-    # sd = 2^j position; the estimate is 2^(l+2), l the fullest bin (audit T27).
+    # sd = 2^j position; the estimate is 2^(l+2), l the fullest bin.
     sd = 2.0**-5 * position
     estimate = published_variance(
         gaussian_values(sd, 20_000),

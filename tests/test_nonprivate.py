@@ -25,7 +25,7 @@ from hetlit import (
 )
 from hetlit.noise import SecureNoiseUnavailable
 
-# Audit, D40: forty users of sizes ceil(40/i), and what they hold.
+# Forty users of sizes ceil(40/i), and what they hold.
 D40_K = sizes.harmonic(40)
 D40_X = np.array([30, 15, 8, *map(int, "3234431113221112221001121101121101121")])
 FINAL_40 = Users(D40_K[4:36], D40_X[4:36])
@@ -137,7 +137,7 @@ def test_the_largest_spread_gives_everyone_the_same_weight() -> None:
     np.testing.assert_allclose(trace.weights, 1 / 5, rtol=1e-14)
 
 
-# The harmonic example of Section 4.1 (audit T21) and the one of Section 4.3 (T20).
+# The harmonic example of Section 4.1 and the one of Section 4.3.
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_a_few_heavy_users_carry_nearly_all_of_the_variance(
 
 
 def algorithm_1(users: Users, ones: int, debias: bool) -> dict[str, Any]:
-    """Return Algorithm 1 word by word, on one row per user, errors A1-A5 corrected."""
+    """Return Algorithm 1 word by word, on one row per user, its slips corrected."""
     table = sorted(
         enumerate(zip(*(users.expanded().k, users.expanded().successes), strict=True)),
         key=lambda item: (-item[1][0], item[0]),
@@ -225,18 +225,18 @@ def algorithm_1(users: Users, ones: int, debias: bool) -> dict[str, Any]:
     k = [int(size) for _, (size, _) in table]
     mean = [int(x) / int(size) for _, (size, x) in table]
     n = len(k)
-    m = max(2, math.ceil(math.log(n)))  # A5
+    m = max(2, math.ceil(math.log(n)))  # rounded, and at least two
     n_b = n // 10
-    p_init = ones / n_b  # A1
+    p_init = ones / n_b  # normalised
     q = max(p_init * (1 - p_init), 1 / (4 * n_b))
-    spread = sum(  # A2: ordered pairs, twice over
+    spread = sum(  # ordered pairs, twice over
         (mean[i] - mean[j]) ** 2 for i in range(m) for j in range(m)
     ) / (2 * m * (m - 1))
-    if debias:  # A4
+    if debias:
         inverse = sum(1 / k[i] for i in range(m)) / m
         spread = (spread - q * inverse) / (1 - inverse) if inverse < 1 else 0.0
     spread = min(max(spread, 0.0), q)
-    final = range(m, n - n_b)  # A3: users m+1 to n - n_B
+    final = range(m, n - n_b)  # users m+1 to n - n_B
     v = {i: 1 / (q / k[i] + (1 - 1 / k[i]) * spread) for i in final}
     total = sum(v.values())
     return {
@@ -284,7 +284,7 @@ def test_the_first_guesses_of_forty_users_are_the_audited_ones() -> None:
 
 
 def test_the_variance_of_three_means_is_not_counted_twice() -> None:
-    # T5: means .1, .4 and .7; n = 10 makes three users the variance cohort.
+    # Means .1, .4 and .7; n = 10 makes three users the variance cohort.
     users = Users(k=[10] * 3 + [1] * 7, successes=[1, 4, 7] + [0, 1] * 3 + [1])
     trace = estimate_nonprivate(users, rng=FirstSamples(), trace=True).trace
     assert trace.initial_variance == pytest.approx(0.09, rel=1e-14)

@@ -174,7 +174,7 @@ def algorithm_2(users: Users, epsilon: float, beta: float, draws: Any) -> Any:
 
 
 def optimal(sigma2: list[float], r: list[float], c: float) -> list[float]:
-    """Return the weights of audit 2.2c, by a root search."""
+    """Return the weights for unequal widths, by a root search."""
 
     def excess(t: float) -> float:
         pairs = zip(sigma2, r, strict=True)
@@ -401,7 +401,7 @@ def test_clamped_mean_has_a_floor_under_q() -> None:
 
 
 def test_a_first_mean_close_to_p_keeps_q_within_a_half() -> None:
-    # Audit G4 and T23: an error of c min(p, 1-p), c = 1/sqrt(K) + 1/K, moves q by at
+    # An error of c min(p, 1-p), c = 1/sqrt(K) + 1/K, moves q by at
     # most c q, and c <= 1/2 from K = 4 + 2 sqrt(3) on.
     def c(constant: float) -> float:
         return 1 / math.sqrt(constant) + 1 / constant

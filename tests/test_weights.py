@@ -17,7 +17,7 @@ from hetlit.weights import (
     truncated_weights,
 )
 
-# Standard deviations that double, and the users of the audit: price is 2/epsilon^2.
+# Standard deviations that double, and four users; the price is 2/epsilon^2.
 DOUBLING = np.array([1.0, 1 / 2, 1 / 4, 1 / 8])
 SIZES = np.array([8, 4, 2, 1])
 VARIANCES = user_variance(SIZES, p=0.4, var_p=0.01)
