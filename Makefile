@@ -12,6 +12,7 @@ endif
 PY := $(VENV)/bin/python
 READY := $(VENV)/.hetlit-ready
 LIBRARY := $(wildcard hetlit/*.py hetlit/*/*.py)
+SHOWN := $(wildcard tools/*.py tests/test_*.py)
 PAGES := $(shell find book -type f ! -path '*/.*' ! -path '*/__pycache__/*')
 
 .DEFAULT_GOAL := help
@@ -71,7 +72,7 @@ _build/.library: $(READY) $(LIBRARY)
 	@mkdir -p _build
 	@touch $@
 
-_build/.book: _build/.library _config.yml _toc.yml tools/book_site.py $(PAGES)
+_build/.book: _build/.library _config.yml _toc.yml $(SHOWN) $(PAGES)
 	@$(PY) -c 'from jupyter_book.cli.main import main; main()' \
 	  build . -W -n --keep-going || \
 	  { rm -rf _build/.doctrees; exit 1; } # so that a warning is not forgotten

@@ -36,7 +36,7 @@ Accuracy: the cautious plan is unbiased.  The adaptive one rewards light tails, 
 heavy ones that step 2 sees cost it nothing but the reward; a minority too small to
 be seen is clipped, which biases the result by at most its share of the weight.
 
-Chapter: Realizable, public sizes.
+Chapter: A realizable estimator.
 """
 
 from __future__ import annotations
@@ -169,7 +169,9 @@ def estimate_adaptive(
     )
 
     # 4. Final mean.
-    spread, heavy_tails = judged_spread(moment, moment_scale, typical, q)
+    spread, heavy_tails = judged_spread(
+        moment, moment_scale, typical, q, users.n * epsilon
+    )
     if heavy_tails:
         final = _unclipped_mean(groups, q, spread, plan.final_epsilon)
     else:

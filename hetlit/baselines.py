@@ -8,7 +8,7 @@ Which of her samples a user contributes is drawn at random, independently of the
 values.  Every sensitivity below holds for each outcome of these draws, so they cost
 no privacy.
 
-Paper: Sections 1.1 and 4.3.  Chapter: The landscape of alternatives.
+Paper: Sections 1.1 and 4.3.  Chapter: A realizable estimator.
 """
 
 from __future__ import annotations

@@ -193,7 +193,7 @@ def estimate_histogram_ratio(
     guesses: dict[str, float] = {}
     if question is not None:
         guesses = _asked(users, groups, histogram, weighting, question, account, source)
-        spread, heavy_tails = judged_spread(q=q, **guesses)
+        spread, heavy_tails = judged_spread(q=q, evidence=n * epsilon, **guesses)
         weighting = replace(weighting, spread=spread, clips=not heavy_tails)
         spreads = [spread]
 

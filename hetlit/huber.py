@@ -14,7 +14,7 @@ gradient of the loss (the K-norm gradient mechanism of Reimherr and Awan, NeurIP
 2019).  One user's part in the gradient is bounded for every table of users, so the
 proof needs neither assumptions nor a delta.
 
-Chapter: The landscape of alternatives.
+Chapter: A realizable estimator.
 """
 
 from __future__ import annotations

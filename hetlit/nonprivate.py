@@ -1,6 +1,6 @@
 """Estimators without privacy: what the private ones are measured against.
 
-Paper: Section 3.  Chapter: The non-private estimator.
+Paper: Section 3.  Chapter: Without privacy.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def estimate_nonprivate_ideal(
 
     No linear unbiased estimator has a smaller variance.
 
-    Paper: equation `nonprivideal`.  Chapter: The non-private estimator.
+    Paper: equation `nonprivideal`.  Chapter: Without privacy.
 
     >>> users = Users(k=[8, 4, 2, 1], successes=[4, 1, 1, 0])
     >>> estimate = estimate_nonprivate_ideal(users, 0.4, 0.01, trace=True)

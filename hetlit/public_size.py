@@ -8,7 +8,7 @@ Privacy: every user is in one cohort and touches one mechanism, and which one de
 on her size and on chance only, so each mechanism may spend the whole epsilon.  The
 final one uses the outputs of the others, which were already paid for.
 
-Paper: Section 4.2.  Chapter: Realizable, public sizes.
+Paper: Section 4.2.  Chapter: A realizable estimator.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def estimate_public_size(
     Privacy: `epsilon` in total, delta 0; neighbours replace one user's samples;
     n and sizes are public.
 
-    Paper: Algorithm `alg.dp`.  Chapter: Realizable, public sizes.
+    Paper: Algorithm `alg.dp`.  Chapter: A realizable estimator.
 
     >>> from hetlit import Beta, sample_users, sizes
     >>> rng = np.random.default_rng(0)

@@ -5,7 +5,7 @@ guess of p.  The second moment, a noisy mean, is right however rates are distrib
 but coarse.  The typical spread, a median, is precise when tails are light, and blind
 to a minority of users who differ from the rest.  Together they tell which it is.
 
-Chapter: Realizable, public sizes.
+Chapter: A realizable estimator.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ ERRORS_OF_MEAN = 2.0  # standard errors of the first mean added to half-widths
 REACH = 2.75  # half-widths in standard deviations, at least
 REACH_OFFSET = 2.05  # where they begin to grow: at n epsilon of about 10^5
 ALARM = 3.0  # noise scales by which the second moment must exceed the typical spread
+ALARM_OFFSET = 7.3  # where they begin to grow: at n epsilon of about 3 10^4
 MEDIAN_OF_SQUARES = 0.6744897501960817**2  # of a standard Gaussian
 
 
@@ -127,13 +128,15 @@ def spread_histogram(
 
 
 def judged_spread(
-    moment: float, scale: float, typical: float, q: float
+    moment: float, scale: float, typical: float, q: float, evidence: float
 ) -> tuple[float, bool]:
     """Return (var_p, heavy): the guess to go by, and whether tails are heavy.
 
-    `scale` is the noise scale of the second moment.
+    `scale` is the noise scale of the second moment.  `evidence` is n epsilon: a
+    false alarm gives up the reward for clipping, which is the larger the more users
+    there are, so it must be the rarer.
     """
-    if moment - typical > ALARM * scale:
+    if moment - typical > max(ALARM, math.log(evidence) - ALARM_OFFSET) * scale:
         return min(max(moment + scale, 0.0), q), True
     return typical, False
 

@@ -162,7 +162,7 @@ def spread_variance(
     # The middle of the median's cell, on the logarithmic scale.
     median = float(grid[exponential_mechanism(utilities, epsilon, rng=rng)])
     median /= 2.0**0.125
-    return (median / MEDIAN_OF_DIFFERENCES) ** 2
+    return float((median / MEDIAN_OF_DIFFERENCES) ** 2)
 
 
 def split(epsilon: float, shares: Any, parts: int) -> list[float]:

@@ -112,9 +112,7 @@ def test_forty_users_with_the_papers_weights(
 @pytest.mark.parametrize(
     ("epsilon", "threshold"), [(10.0, 3.857072337298), (100.0, 4.525010758586)]
 )
-def test_forty_users_have_the_audited_threshold(
-    epsilon: float, threshold: float
-) -> None:
+def test_forty_users_have_the_known_threshold(epsilon: float, threshold: float) -> None:
     assert ideal_40(epsilon, "paper").threshold == pytest.approx(threshold, abs=1e-11)
 
 
@@ -182,7 +180,7 @@ def two_hundred() -> tuple[Any, Quiet]:
     return estimate.trace, source
 
 
-def test_two_hundred_users_have_the_audited_prediction() -> None:
+def test_two_hundred_users_have_the_known_prediction() -> None:
     trace, _ = two_hundred()
     sampling = np.sum(trace.weights**2 * user_variance(K_200, 0.4, 0.01))
     assert trace.objective == pytest.approx(9.253225613735e-4, rel=1e-12)
@@ -366,7 +364,7 @@ def test_optimal_weights_are_never_worse_than_the_papers(
         (24, True, 0.167176454, 3.00217372e-3),
     ],
 )
-def test_constant_p_has_the_audited_cap_on_sizes(
+def test_constant_p_has_the_known_cap_on_sizes(
     coefficient: int, union: bool, k_star: float, variance: float
 ) -> None:
     k, q = sizes.harmonic(100), 0.25

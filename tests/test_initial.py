@@ -163,7 +163,7 @@ def test_first_samples_of_a_random_user_have_the_population_mean() -> None:
 # How wrong the first mean can be.
 
 
-def test_hoeffding_error_is_the_audited_number() -> None:
+def test_hoeffding_error_is_the_known_number() -> None:
     assert initial_mean_error(1000, 1.0, 0.05) == pytest.approx(
         0.050497140662, abs=1e-12
     )
@@ -467,7 +467,7 @@ def test_debiasing_stays_between_zero_and_q() -> None:
         (8 * (3 * math.sqrt(3) + GAUSSIAN_THIRD_MOMENT), 239_601_326),
     ],
 )
-def test_published_group_sizes_are_the_audited_ones(
+def test_published_group_sizes_are_the_known_ones(
     third_moment: float, phi: int
 ) -> None:
     assert published_group_size(third_moment) == phi

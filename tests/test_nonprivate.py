@@ -63,7 +63,7 @@ def tables(draw: st.DrawFn) -> Users:
 # Known variances.
 
 
-def test_four_users_have_the_audited_weights() -> None:
+def test_four_users_have_the_known_weights() -> None:
     users = Users(k=[8, 4, 2, 1], successes=[4, 1, 1, 0])
     trace = estimate_nonprivate_ideal(users, 0.4, 0.01, trace=True).trace
     expected = [0.488870279629, 0.280647753121, 0.151549786685, 0.078932180565]
@@ -79,7 +79,7 @@ def test_four_users_have_the_weighted_mean_as_their_estimate() -> None:
     assert estimate.trace.noiseless == estimate.value
 
 
-def test_the_final_group_of_forty_users_has_the_audited_estimate() -> None:
+def test_the_final_group_of_forty_users_has_the_known_estimate() -> None:
     estimate = estimate_nonprivate_ideal(FINAL_40, 0.45, 0.02, trace=True)
     assert estimate.value == pytest.approx(0.487725172571019, abs=1e-14)
     assert estimate.trace.objective == pytest.approx(0.003037322575010, abs=1e-14)
@@ -173,7 +173,7 @@ def test_the_largest_spread_gives_everyone_the_same_weight() -> None:
         ),
     ],
 )
-def test_harmonic_sizes_reach_the_audited_rates(
+def test_harmonic_sizes_reach_their_rates(
     n: int,
     samples: int,
     variance: float,
@@ -271,7 +271,7 @@ def test_algorithm_1_is_its_literal_corrected_text(users: Users, debias: bool) -
     np.testing.assert_allclose(weights, literal["weights"], rtol=1e-9)
 
 
-def test_the_first_guesses_of_forty_users_are_the_audited_ones() -> None:
+def test_the_first_guesses_of_forty_users_are_the_known_ones() -> None:
     users = Users(D40_K, D40_X)
     estimate = estimate_nonprivate(users, rng=FirstSamples([1, 0, 1, 0]), trace=True)
     assert estimate.trace.initial_mean == 0.5
