@@ -19,11 +19,11 @@ from .style import (
     GREY,
     INK,
     LOOKS,
-    PAPER,
     PEOPLE,
     SIMULATION,
     THEORY,
     Look,
+    draw_error_bars,
     draw_line,
     draw_points,
     label_axes,
@@ -163,7 +163,7 @@ def coverage(
     for look, name, values in _series(computed):
         draw_line(axes, promised, values, look)
         shares, errors = simulated[name]
-        _error_bars(axes, promised, shares, errors, look)
+        draw_error_bars(axes, promised, shares, errors, look)
         middle = len(promised) // 2
         note(
             axes,
@@ -199,7 +199,7 @@ def trade_off(
         for look, (name, values) in zip(looks, parts.items(), strict=True):
             draw_line(axes, widths, values, look, label=name)
         if title in simulated:
-            _error_bars(axes, *simulated[title], Look(INK, "-", "o"))
+            draw_error_bars(axes, *simulated[title], Look(INK, "-", "o"))
         logarithmic(axes, "xy")
         axes.set_xticks((0.02, 0.05, 0.1, 0.2, 0.5, 1.0))
         axes.yaxis.set_major_formatter(LogFormatterMathtext())
@@ -234,13 +234,6 @@ def _series(curves: Mapping[Any, Floats]) -> Iterator[tuple[Look, Any, Floats]]:
     """Yield (look, name, values) for each curve, and refuse more curves than looks."""
     for look, (name, values) in zip(LOOKS[: len(curves)], curves.items(), strict=True):
         yield look, name, values
-
-
-def _error_bars(axes: Axes, x: Any, y: Floats, errors: Floats, look: Look) -> None:
-    """Draw open markers with bars of two standard errors."""
-    axes.errorbar(
-        x, y, 2.0 * errors, fmt=look.marker, ms=5, mfc=PAPER, color=look.colour
-    )
 
 
 def _legend(axes: Axes, place: Any) -> None:

@@ -24,6 +24,7 @@ from .style import (
     THEORY,
     VERMILLION,
     Look,
+    draw_error_bars,
     draw_line,
     draw_points,
     label_axes,
@@ -338,16 +339,7 @@ def budget_shares(
 def _measured(axes: Axes, x: Any, measured: Measured, look: Look, name: str) -> None:
     """Draw estimates with two standard errors either way."""
     values, errors = measured
-    axes.errorbar(
-        x,
-        values,
-        2.0 * errors,
-        fmt=look.marker,
-        ms=5,
-        mfc=PAPER,
-        color=look.colour,
-        label=name,
-    )
+    draw_error_bars(axes, x, values, errors, look, label=name)
 
 
 def _legend(axes: Axes, place: Any, **more: Any) -> None:

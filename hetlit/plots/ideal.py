@@ -23,6 +23,7 @@ from .style import (
     SIMULATION,
     THEORY,
     VERMILLION,
+    draw_error_bars,
     draw_line,
     draw_points,
     label_axes,
@@ -267,15 +268,7 @@ def prediction_check(
     top.axhline(without, color=INK, ls=REFERENCE.line, lw=1.2)
     for axes, unit in ((top, np.ones(len(predicted))), (bottom, predicted)):
         draw_line(axes, epsilon, predicted / unit, THEORY)
-        axes.errorbar(
-            epsilon,
-            values / unit,
-            2.0 * errors / unit,
-            fmt=SIMULATION.marker,
-            ms=5,
-            mfc=PAPER,
-            color=SIMULATION.colour,
-        )
+        draw_error_bars(axes, epsilon, values / unit, errors / unit, SIMULATION)
     logarithmic(top, "xy")
     logarithmic(bottom, "x")
     _ticks(top.yaxis, without, predicted.max())

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy import stats
 
@@ -26,7 +25,7 @@ from .style import (
     SIMULATION,
     THEORY,
     VERMILLION,
-    Look,
+    draw_error_bars,
     draw_line,
     draw_points,
     label_axes,
@@ -137,7 +136,7 @@ def window_bounds(
     draw_line(axes, n, claimed, THEORY)
     draw_line(axes, n, mean, COINS)
     draw_line(axes, n, midrange, SIMULATION)
-    _bars(axes, simulated[0], *simulated[1], SIMULATION)
+    draw_error_bars(axes, simulated[0], *simulated[1], SIMULATION)
     logarithmic(axes, "xy")
     axes.set_xlim(None, 25.0 * n[-1])  # room for names
     axes.set_xticks([10, 100, 1000, 10_000])
@@ -375,7 +374,7 @@ def closeness(
             note(axes, epsilon[0], values[0], name, (4, 5))
     for number, (name, (values, errors)) in enumerate(simulated.items()):
         place = epsilon * 1.05 ** (number - (len(simulated) - 1) / 2)
-        _bars(axes, place, values, errors, looks[name], label=name)
+        draw_error_bars(axes, place, values, errors, looks[name], label=name)
     logarithmic(axes, "xy")
     axes.set_ylim(0.55, None)
     axes.legend(frameon=False, fontsize=FONT, labelcolor=INK, loc="upper right")
@@ -399,7 +398,7 @@ def narrow_intervals(
     axes.axhline(1.0, color=INK, lw=1.2)
     draw_line(axes, reach, variance, THEORY)
     draw_line(axes, reach, allowed, COINS)
-    _bars(axes, simulated[0], *simulated[1], SIMULATION)
+    draw_error_bars(axes, simulated[0], *simulated[1], SIMULATION)
     note(axes, reach[0], 1.0, "bound, if unbiased", (2, 5))
     half = int(np.searchsorted(variance, 0.9 * variance[-1]))
     note(axes, reach[half], variance[half], "variance", (0, 6))
@@ -408,19 +407,3 @@ def narrow_intervals(
     axes.set_ylim(0.0, None)
     label_axes(axes, "reach of the intervals, standard deviations", "variance / bound")
     return figure
-
-
-def _bars(
-    axes: Axes, x: Any, values: Floats, errors: Floats, look: Look, **more: Any
-) -> None:
-    """Draw estimates with bars of two standard errors."""
-    axes.errorbar(
-        x,
-        values,
-        2.0 * np.asarray(errors),
-        fmt=look.marker,
-        ms=5,
-        mfc=PAPER,
-        color=look.colour,
-        **more,
-    )

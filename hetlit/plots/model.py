@@ -17,11 +17,11 @@ from .style import (
     GREY,
     INK,
     LOOKS,
-    PAPER,
     PEOPLE,
     REFERENCE,
     SIMULATION,
     THEORY,
+    draw_error_bars,
     draw_line,
     draw_points,
     label_axes,
@@ -89,16 +89,7 @@ def variance_check(
         # Side by side: each series moves by a few per cent along the log axis.
         place = np.asarray(k) * 1.06 ** (number - (len(simulated) - 1) / 2)
         for axes, unit in ((top, np.ones(len(theory))), (bottom, theory)):
-            axes.errorbar(
-                place,
-                values / unit,
-                2.0 * errors / unit,
-                fmt=look.marker,
-                ms=5,
-                mfc=PAPER,
-                color=look.colour,
-                label=name,
-            )
+            draw_error_bars(axes, place, values / unit, errors / unit, look, label=name)
     top.legend(frameon=False, fontsize=FONT, labelcolor=INK)
     logarithmic(top, "xy")
     logarithmic(bottom, "x")

@@ -15,11 +15,10 @@ from .style import (
     GREY,
     INK,
     LOOKS,
-    PAPER,
     REFERENCE,
     SIMULATION,
     THEORY,
-    Look,
+    draw_error_bars,
     draw_line,
     draw_points,
     label_axes,
@@ -118,7 +117,7 @@ def rivals(
     looks = LOOKS[: len(theory)]
     for look, (name, values) in zip(looks, theory.items(), strict=True):
         draw_line(axes, n, values, look)
-        _bars(axes, n, *simulated[name], look)
+        draw_error_bars(axes, n, *simulated[name], look)
         note(axes, n[-1], values[-1], name, (8, 0))
     logarithmic(axes, "xy")
     label_axes(axes, "number of users", "standard deviation")
@@ -203,7 +202,7 @@ def plug_in_check(
         axes.axhline(1.0, color=INK, ls=REFERENCE.line, lw=1.2, label="ideal")
         draw_line(axes, n, values, THEORY, label="final cohort, known variances")
         draw_points(axes, n, given[name], COINS, ms=6, label="given the guesses")
-        _bars(axes, 1.1 * n, *simulated[name], SIMULATION, label="simulated")
+        draw_error_bars(axes, 1.1 * n, *simulated[name], SIMULATION, label="simulated")
         logarithmic(axes, "x")
         axes.set_title(name, fontsize=FONT, color=INK)
         label_axes(
@@ -220,18 +219,3 @@ def plug_in_check(
         ncols=2,
     )
     return figure
-
-
-def _bars(
-    axes: Any, x: Any, values: Floats, errors: Floats, look: Look, **more: Any
-) -> None:
-    axes.errorbar(
-        x,
-        values,
-        2.0 * errors,
-        fmt=look.marker,
-        ms=5,
-        mfc=PAPER,
-        color=look.colour,
-        **more,
-    )

@@ -22,6 +22,7 @@ from .style import (
     REFERENCE,
     SIMULATION,
     THEORY,
+    draw_error_bars,
     draw_line,
     draw_points,
     label_axes,
@@ -155,14 +156,8 @@ def noise_variance(
     for axes, divisor in ((top, np.ones(len(square))), (bottom, square)):
         draw_line(axes, epsilon, 2.0 * square / divisor, THEORY)
         draw_line(axes, epsilon, square / divisor, COINS)
-        axes.errorbar(
-            epsilon,
-            simulated / divisor,
-            2.0 * errors / divisor,
-            fmt=SIMULATION.marker,
-            ms=5,
-            mfc=PAPER,
-            color=SIMULATION.colour,
+        draw_error_bars(
+            axes, epsilon, simulated / divisor, errors / divisor, SIMULATION
         )
     logarithmic(top, "xy")
     logarithmic(bottom, "x")
@@ -226,15 +221,7 @@ def repeated_answers(
     figure, (axes,) = new_figure(height=3.7)
     draw_line(axes, answers, limit, REFERENCE)
     draw_line(axes, answers, exact, THEORY)
-    axes.errorbar(
-        answers,
-        simulated,
-        2.0 * errors,
-        fmt=SIMULATION.marker,
-        ms=5,
-        mfc=PAPER,
-        color=SIMULATION.colour,
-    )
+    draw_error_bars(axes, answers, simulated, errors, SIMULATION)
     third = len(answers) // 3
     note(axes, answers[third], limit[third], "what composition allows", (8, -8))
     note(axes, answers[-1], exact[-1], "best attack, exact and simulated", (0, -48))

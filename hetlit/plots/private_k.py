@@ -27,6 +27,7 @@ from .style import (
     THEORY,
     VERMILLION,
     Look,
+    draw_error_bars,
     draw_line,
     draw_points,
     label_axes,
@@ -415,16 +416,7 @@ def size_histogram(
 def _by_n(
     axes: Axes, n: Any, values: Floats, errors: Floats, look: Look, shift: float
 ) -> None:
-    axes.errorbar(
-        np.asarray(n) * shift,
-        values,
-        2.0 * errors,
-        fmt=look.marker,
-        ms=5.5,
-        mfc=PAPER,
-        color=look.colour,
-        elinewidth=1.4,
-    )
+    draw_error_bars(axes, np.asarray(n) * shift, values, errors, look, elinewidth=1.4)
 
 
 def accuracy(

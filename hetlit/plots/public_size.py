@@ -32,6 +32,7 @@ from .style import (
     THEORY,
     VERMILLION,
     Look,
+    draw_error_bars,
     draw_line,
     draw_points,
     label_axes,
@@ -318,7 +319,7 @@ def comparison(
     for name, values in lines.items():
         draw_line(axes, x, values, looks[name])
     for name, (place, values, errors) in simulated.items():
-        _draw_bars(axes, place, values, errors, looks[name])
+        draw_error_bars(axes, place, values, errors, looks[name])
     for name, values in series.items():
         at = (named_at or {}).get(name, -1)
         by = (7, 0) if at == -1 else (8, 4)
@@ -375,20 +376,8 @@ def by_profile(
     return figure
 
 
-def _draw_bars(axes: Axes, x: Any, values: Floats, errors: Floats, look: Look) -> None:
-    axes.errorbar(
-        x,
-        values,
-        2.0 * np.asarray(errors),
-        fmt=look.marker,
-        ms=5.5,
-        mfc=PAPER,
-        color=look.colour,
-    )
-
-
 def _draw_simulated(
     axes: Axes, x: Any, values: Floats, errors: Floats, look: Look
 ) -> None:
     draw_line(axes, x, values, look)
-    _draw_bars(axes, x, values, errors, look)
+    draw_error_bars(axes, x, values, errors, look)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
@@ -73,6 +74,15 @@ def draw_line(axes: Axes, x: Any, y: Any, look: Look, **more: Any) -> None:
 def draw_points(axes: Axes, x: Any, y: Any, look: Look, **more: Any) -> None:
     """Draw markers."""
     axes.plot(x, y, ls="", color=look.colour, marker=look.marker, **more)
+
+
+def draw_error_bars(
+    axes: Axes, x: Any, values: Any, errors: Any, look: Look, **more: Any
+) -> None:
+    """Draw simulated values, with bars of two standard errors either way."""
+    bars = 2.0 * np.asarray(errors)
+    style: dict[str, Any] = {"ms": 5, "mfc": PAPER} | more
+    axes.errorbar(x, values, bars, fmt=look.marker, color=look.colour, **style)
 
 
 def label_axes(axes: Axes, x: str, y: str) -> None:
