@@ -238,6 +238,45 @@ def test_the_comparison_with_the_paper_can_fail():
     assert PUBLISHED.intersection(fingerprints(words(title)).tolist())
 
 
+def numbers_in(text):
+    """All numbers that a text writes out, as floats."""
+    found = re.findall(r"-?\d[\d,_]*(?:\.\d+)?(?:e[+-]?\d+)?", text)
+    return {float(re.sub("[,_]", "", number)) for number in found}
+
+
+def decimals_in_prose(page):
+    """Numbers like 0.34, 12.5% or 3,840.5 outside formulas, code and solutions."""
+    text = re.sub(r"(?ms)^```\{solution\}.*?^```", " ", page.text)
+    text = re.sub(r"(?s)\{solution-start\}.*?\{solution-end\}", " ", text)
+    prose = re.sub(r"Sections? [\d.]+(?: and [\d.]+)?", " ", prose_of(text))
+    return re.findall(r"(?<![\w.])(\d[\d,]*\.\d+)", prose)
+
+
+@every_chapter
+def test_every_decimal_number_in_prose_is_in_a_cell_or_a_formula(page):
+    # A cell's numbers come from the seed of its notebook, and nbval compares them; a
+    # number that stands in prose alone would be checked by nobody.
+    outputs = [
+        output.get("text", "")
+        for cell in page.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+    ]
+    formulas = re.findall(r"\$[^$]*\$", page.text)
+    known = numbers_in("\n".join([*page.code, *outputs, *formulas]))
+    scales = (1.0, 100.0, 1000.0)  # a per cent, a thousandth
+    alone = []
+    for written in decimals_in_prose(page):
+        value, places = float(written.replace(",", "")), len(written.split(".")[1])
+        if not any(
+            abs(round(scale * number, places) - value) < 10.0 ** -(places + 2)
+            for scale in scales
+            for number in known
+        ):
+            alone.append(written)
+    assert alone == []
+
+
 @every_page
 def test_no_unfinished_words(page):
     text = page.text + "\n".join(page.code)

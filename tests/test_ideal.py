@@ -158,6 +158,8 @@ def test_forty_users_without_the_unit_interval_need_far_more_noise() -> None:
     weights = truncated_weights(variances, threshold)
     assert objective == pytest.approx(0.018296761970387, abs=1e-14)
     assert np.max(weights * widths) == pytest.approx(0.087092951515583, abs=1e-14)
+    _, cut = best_threshold(variances, np.minimum(widths, 1.0), 1.0)
+    assert objective > 2 * cut
 
 
 # The predicted variance.

@@ -23,6 +23,7 @@ from hetlit import (
     user_variance,
 )
 from hetlit.concentration import exact_beta_binomial_width
+from hetlit.initial import BERRY_ESSEEN
 from hetlit.weights import release_variance
 
 SHARES = st.floats(0.0, 1.0)
@@ -276,3 +277,37 @@ def absolute_third_moment(law, mean):
         return 3 * t**2 * (law.cdf(mean - t) + law.sf(mean + t))
 
     return integrate.quad(tail, 0, 1, points=sorted({mean, 1 - mean}), limit=200)[0]
+
+
+# First guesses
+
+
+@given(
+    st.integers(1, 10**4),
+    st.integers(0, 10**4),
+    SHARES,
+    SHARES,
+    st.floats(0.5, 1.5),
+    st.floats(1.0, 8.0),
+)
+def test_first_guesses_give_variances_within_their_factors(
+    k, more, p, share, off, times
+):
+    # The first variance comes from users with at least as much data.
+    q = p * (1 - p)
+    true = user_variance(k, p, share * q)
+    spread = times * user_variance(k + more, p, share * q)
+    guessed = off * q / k + (1 - 1 / k) * spread
+    assert 0.5 * true * (1 - 1e-12) <= guessed <= 9.5 * true * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 2, 10, 100, 1000])
+def test_means_of_tosses_are_as_gaussian_as_berry_and_esseen_say(n):
+    for p in (0.01, 0.1, 0.4, 0.5):
+        sd = math.sqrt(p * (1 - p))
+        third = p * (1 - p) * (p**2 + (1 - p) ** 2)
+        x = np.arange(n + 1)
+        normal = stats.norm.cdf((x - n * p) / (sd * math.sqrt(n)))
+        at, below = stats.binom.cdf(x, n, p), stats.binom.cdf(x - 1, n, p)
+        gap = np.maximum(abs(at - normal), abs(below - normal)).max()
+        assert gap <= BERRY_ESSEEN * third / sd**3 / math.sqrt(n)
