@@ -1,6 +1,6 @@
 """Run the benchmarks and store their results beside the code.
 
-python -m benchmarks             everything, about a quarter of an hour on two cores
+python -m benchmarks             everything, about half an hour on two cores
 python -m benchmarks accuracy    or one of them
 """
 

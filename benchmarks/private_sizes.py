@@ -1,7 +1,8 @@
 """Accuracy at equal total epsilon when sizes are private; see `simulation`.
 
 Sizes are cut to k_max = 2000.  The published algorithm spends 6 epsilon and 3 delta
-in all, so it is given a sixth of the budget and delta = 1e-6 / 3.
+in all, so it is given a sixth of the budget and delta = 1e-6 / 3; propose-test-release
+on static cohorts has delta = 1e-6.
 """
 
 from __future__ import annotations
@@ -21,6 +22,17 @@ ESTIMATORS.update(
         ),
         "noisy ratio, static cohorts": lambda users, epsilon, rng: estimate_private_k(
             users, epsilon, k_max=K_MAX, method="ratio", rng=rng, trace=True
+        ),
+        "propose-test-release, static cohorts": (
+            lambda users, epsilon, rng: estimate_private_k(
+                users,
+                epsilon,
+                k_max=K_MAX,
+                method="ptr",
+                delta=1e-6,
+                rng=rng,
+                trace=True,
+            )
         ),
         "published, honest total": lambda users, epsilon, rng: estimate_private_k(
             users,
