@@ -187,11 +187,15 @@ def order_statistic_utilities(
             f"k must be at most k_max = {k_max}; entry {row} is {sizes[row]}"
         )
     table = np.zeros(k_max + 2, dtype=np.int64)
-    if counts is None:
-        table[: k_max + 1] = np.bincount(sizes, minlength=k_max + 1)
-    else:
+    one_each = counts is None
+    if counts is not None:
         numbers = check.integers("counts", counts, 1, copy=False)
         check.same_length(k=sizes, counts=numbers)
+        # The counts of a list of users are a single 1, seen from every row.
+        one_each = numbers.strides == (0,) and int(numbers[0]) == 1
+    if one_each:
+        table[: k_max + 1] = np.bincount(sizes, minlength=k_max + 1)
+    else:
         np.add.at(table, sizes, numbers)
     or_more = np.cumsum(table[::-1])[::-1]
     if rank > or_more[0]:

@@ -31,9 +31,15 @@ def split_by_size(
     `Users.compressed` sorts rows by successes, and cohorts chosen by successes would
     be neither fair nor private.  There chance decides.
     """
-    top, rest = _divided(users, -users.k, most, rng)
-    middle, bottom = _divided(rest, -rest.k, rest.n - least, rng)
-    return top, middle, bottom
+    if users.is_list:
+        ordered = np.partition(users.k, (least, users.n - most))
+        top = _largest(users.k, most, ordered[users.n - most])
+        kept = _largest(users.k, users.n - least, ordered[least])
+        return users.part(top), users.part(kept & ~top), users.part(~kept)
+    counts = _leading(-users.k, users.counts, most, rng)
+    top_users, rest = _with_counts(users, counts)
+    bottom, middle = _with_counts(rest, _leading(rest.k, rest.counts, least, rng))
+    return top_users, middle, bottom
 
 
 def most_data(users: Users, number: int, rng: np.random.Generator) -> tuple[Users, int]:
@@ -60,17 +66,15 @@ def random_division(
     return _with_counts(users, random_users(users.counts, number, rng))
 
 
-def _divided(
-    users: Users, keys: Integers, number: int, rng: np.random.Generator
-) -> tuple[Users, Users]:
-    """Return the `number` users with least keys, and the others."""
-    if not users.is_list:
-        return _with_counts(users, _leading(keys, users.counts, number, rng))
-    boundary = np.partition(keys, number - 1)[number - 1]
-    taken = keys < boundary
-    tied = np.flatnonzero(keys == boundary)
-    taken[tied[: number - np.count_nonzero(taken)]] = True
-    return users.part(taken), users.part(~taken)
+def _largest(sizes: Integers, number: int, least: int) -> NDArray[np.bool_]:
+    """Return a mask of the `number` largest sizes, the first rows where they tie.
+
+    `least` is the smallest size among them.
+    """
+    chosen = sizes > least
+    tied = np.flatnonzero(sizes == least)
+    chosen[tied[: number - np.count_nonzero(chosen)]] = True
+    return np.asarray(chosen)
 
 
 def _leading(

@@ -246,3 +246,11 @@ def test_bad_arguments_are_refused_by_name(
 def test_secure_noise_is_refused_while_there_is_none() -> None:
     with pytest.raises(SecureNoiseUnavailable):
         private_order_statistic([2, 3, 1], 2, 6, 1.0)
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_a_count_that_is_seen_from_every_row_is_that_count(count: int) -> None:
+    counts = np.broadcast_to(np.int64(count), 3)
+    found = order_statistic_utilities([5, 3, 1], 2, 6, counts=counts)
+    plain = order_statistic_utilities([5, 3, 1], 2, 6, counts=[count] * 3)
+    np.testing.assert_array_equal(found, plain)

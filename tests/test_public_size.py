@@ -634,7 +634,7 @@ def averaged_likelihood(
         if not chance:
             continue
         for order in set(itertools.permutations([1.0] * top + [0.0] * (4 - top))):
-            takes = iter((top, ones - top - bottom))  # of the ones
+            takes = iter((top, bottom))
 
             def random_users(
                 counts: Any, number: int, rng: Any, takes: Iterator[int] = takes
