@@ -24,6 +24,7 @@ from .style import (
     THEORY,
     Look,
     draw_error_bars,
+    draw_legend,
     draw_line,
     draw_points,
     label_axes,
@@ -123,7 +124,7 @@ def width_panels(k: Any, panels: Mapping[str, Curves]) -> Figure:
         axes.xaxis.set_major_locator(LogLocator(100.0))
         label_axes(axes, "samples per user", "width" if axes is shown[0] else "")
     shown[0].set_ylim(top=3.0)
-    _legend(shown[0], "lower left")
+    draw_legend(shown[0], loc="lower left", fontsize=FONT - 1, handlelength=3)
     return figure
 
 
@@ -143,7 +144,7 @@ def widths_by_rate(
         axes.set_title(f"{k:,} sample{'s' * (k > 1)}", fontsize=FONT, color=INK)
         axes.set_ylim(bottom=0.0)
         label_axes(axes, "rate", "width" if axes is shown[0] else "")
-    _legend(shown[-1], "lower right")
+    draw_legend(shown[-1], loc="lower right", fontsize=FONT - 1, handlelength=3)
     return figure
 
 
@@ -210,7 +211,7 @@ def trade_off(
         axes.set_title(title, fontsize=FONT, color=INK, loc="left")
         x = "half-width of the clipping interval" if axes is shown[-1] else ""
         label_axes(axes, x, "squared error")
-    _legend(shown[-1], "center left")
+    draw_legend(shown[-1], loc="center left", fontsize=FONT - 1, handlelength=3)
     return figure
 
 
@@ -234,12 +235,6 @@ def _series(curves: Mapping[Any, Floats]) -> Iterator[tuple[Look, Any, Floats]]:
     """Yield (look, name, values) for each curve, and refuse more curves than looks."""
     for look, (name, values) in zip(LOOKS[: len(curves)], curves.items(), strict=True):
         yield look, name, values
-
-
-def _legend(axes: Axes, place: Any) -> None:
-    axes.legend(
-        frameon=False, fontsize=FONT - 1, labelcolor=INK, loc=place, handlelength=3
-    )
 
 
 def _whole_numbers(axes: Axes) -> None:

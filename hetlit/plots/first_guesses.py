@@ -25,6 +25,7 @@ from .style import (
     VERMILLION,
     Look,
     draw_error_bars,
+    draw_legend,
     draw_line,
     draw_points,
     label_axes,
@@ -55,7 +56,7 @@ def wrong_guesses(
         axes.axhline(1.0, color=INK, lw=1.0)
         for look, (name, cost) in zip(LOOKS[: len(costs)], costs.items(), strict=True):
             draw_line(axes, x, cost, look, label=name)
-        _legend(axes, "upper left")
+        draw_legend(axes, loc="upper left", fontsize=FONT - 0.5)
     logarithmic(panels[0], "xy")
     logarithmic(panels[1], "y")
     panels[0].set_xticks(
@@ -79,7 +80,7 @@ def mean_errors(n: Any, bounds: Mapping[str, Floats], simulated: Measured) -> Fi
         draw_line(axes, n, values, look, label=name)
     _measured(axes, n, simulated, REFERENCE, "actual, simulated")
     logarithmic(axes, "xy")
-    _legend(axes, "upper right")
+    draw_legend(axes, loc="upper right", fontsize=FONT - 0.5)
     label_axes(axes, "users in the first cohort", "error of the first mean")
     return figure
 
@@ -96,7 +97,7 @@ def variance_wedge(c: Floats, ratios: Mapping[str, tuple[Floats, Floats]]) -> Fi
     for look, (name, sides) in zip(LOOKS[: len(ratios)], ratios.items(), strict=True):
         for number, values in enumerate(sides):
             draw_line(axes, c, values, look, label="" if number else name)
-    _legend(axes, "upper left")
+    draw_legend(axes, loc="upper left", fontsize=FONT - 0.5)
     label_axes(axes, "error of the first mean / min(p, 1 - p)", "guessed q / true q")
     return figure
 
@@ -172,7 +173,13 @@ def output_factors(
     powers = 2.0 ** np.arange(*np.ceil(np.log2([sd[0], 1.001 * sd[-1]])))
     axes.set_xticks(powers, [f"{power:.3g}" for power in powers])
     axes.tick_params(axis="x", which="minor", bottom=False)
-    _legend(axes, "lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(outputs))
+    draw_legend(
+        axes,
+        loc="lower center",
+        fontsize=FONT - 0.5,
+        bbox_to_anchor=(0.5, 1.0),
+        ncols=len(outputs),
+    )
     label_axes(axes, "standard deviation of users' means", "estimate / variance")
     return figure
 
@@ -209,7 +216,9 @@ def third_moments(
     logarithmic(axes, "xy")
     axes.set_yticks([1, 2, 5, 10, 20, 50, 100])
     axes.set_ylim(1.0, 110.0)
-    _legend(axes, "center", bbox_to_anchor=(0.5, 0.4), ncols=2)
+    draw_legend(
+        axes, loc="center", fontsize=FONT - 0.5, bbox_to_anchor=(0.5, 0.4), ncols=2
+    )
     label_axes(axes, "samples per user", "third moment / cubed sd")
     return figure
 
@@ -232,7 +241,7 @@ def median_choice(
     for axes in (top, bottom):
         axes.axvline(target, color=GREY, lw=1.0)
         logarithmic(axes, "x")
-    _legend(bottom, "upper left")
+    draw_legend(bottom, loc="upper left", fontsize=FONT - 0.5)
     label_axes(top, "", "share of pairs up to it")
     label_axes(bottom, "difference of a pair", "chance of the cell")
     return figure
@@ -275,7 +284,7 @@ def success_rates(
     axes.set_xticks(pairs, [f"{x:,g}" for x in pairs])
     axes.minorticks_off()
     axes.set_ylim(-0.05, 1.05)
-    _legend(axes, "lower left", bbox_to_anchor=(0.0, 0.05))
+    draw_legend(axes, loc="lower left", fontsize=FONT - 0.5, bbox_to_anchor=(0.0, 0.05))
     label_axes(axes, "pairs of users", "share in [1, 8] times the variance")
     return figure
 
@@ -329,7 +338,7 @@ def budget_shares(
             draw_points(axes, share[best], budget[best], look, ms=7)
     logarithmic(axes, "x")
     axes.set_ylim(0.0, 1.6)
-    _legend(axes, "lower left")
+    draw_legend(axes, loc="lower left", fontsize=FONT - 0.5)
     label_axes(
         axes, "share spent on first guesses", "variance / variance without guesses"
     )
@@ -340,11 +349,6 @@ def _measured(axes: Axes, x: Any, measured: Measured, look: Look, name: str) -> 
     """Draw estimates with two standard errors either way."""
     values, errors = measured
     draw_error_bars(axes, x, values, errors, look, label=name)
-
-
-def _legend(axes: Axes, place: Any, **more: Any) -> None:
-    """Name the series of a panel."""
-    axes.legend(frameon=False, fontsize=FONT - 0.5, labelcolor=INK, loc=place, **more)
 
 
 def _scientific(value: float) -> str:

@@ -24,6 +24,7 @@ from .style import (
     THEORY,
     VERMILLION,
     draw_error_bars,
+    draw_legend,
     draw_line,
     draw_points,
     label_axes,
@@ -50,9 +51,7 @@ def two_errors(rows: Mapping[str, tuple[float, float]]) -> Figure:
     _ticks(axes.xaxis, np.min([sampling, noise]), total.max())
     axes.set_yticks(place, list(rows))
     axes.set_ylim(-0.6, len(rows) - 0.4)
-    figure.legend(
-        frameon=False, fontsize=FONT, labelcolor=INK, loc="outside upper right", ncols=3
-    )
+    draw_legend(figure, loc="outside upper right", ncols=3)
     label_axes(axes, "standard deviation", "weights")
     return figure
 
@@ -218,9 +217,7 @@ def ceilings(names: Sequence[str], moves: Mapping[str, Floats]) -> Figure:
         axes.axhline(values.max(), color=look.colour, ls=look.line, lw=1.4)
     axes.set_xticks(place, list(names))
     axes.grid(visible=False, axis="x")
-    figure.legend(
-        frameon=False, fontsize=FONT, labelcolor=INK, loc="outside upper right", ncols=2
-    )
+    draw_legend(figure, loc="outside upper right", ncols=2)
     label_axes(axes, "samples the user holds", "weight $\\times$ width")
     return figure
 

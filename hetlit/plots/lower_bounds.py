@@ -26,6 +26,7 @@ from .style import (
     THEORY,
     VERMILLION,
     draw_error_bars,
+    draw_legend,
     draw_line,
     draw_points,
     label_axes,
@@ -174,10 +175,9 @@ def variance_parts(parts: Mapping[str, Sequence[float]]) -> Figure:
         start = start + column
     axes.set_yticks(place, list(parts))
     axes.set_ylim(-0.5, len(parts) + 0.1)
-    axes.legend(
-        frameon=False,
+    draw_legend(
+        axes,
         fontsize=FONT - 1.0,
-        labelcolor=INK,
         ncols=3,
         loc="upper center",
         handlelength=1.2,
@@ -260,7 +260,7 @@ def variance_ratios(epsilon: Floats, curves: Mapping[str, Floats]) -> Figure:
         draw_line(axes, epsilon, values, look, label=name)
     logarithmic(axes, "xy")
     axes.set_ylim(0.4, None)
-    axes.legend(frameon=False, fontsize=FONT, labelcolor=INK, loc="upper right")
+    draw_legend(axes, loc="upper right")
     label_axes(axes, "$\\varepsilon$", "variance / bound")
     return figure
 
@@ -318,7 +318,7 @@ def cap_curves(
         axes.set_yticks([step for step in steps if low < step < high])
         axes.set_title(title, fontsize=FONT, color=INK)
         label_axes(axes, "cap", "variance / least" if axes is axes_list[0] else "")
-    axes_list[-1].legend(frameon=False, fontsize=FONT, labelcolor=INK)
+    draw_legend(axes_list[-1])
     return figure
 
 
@@ -377,7 +377,7 @@ def closeness(
         draw_error_bars(axes, place, values, errors, looks[name], label=name)
     logarithmic(axes, "xy")
     axes.set_ylim(0.55, None)
-    axes.legend(frameon=False, fontsize=FONT, labelcolor=INK, loc="upper right")
+    draw_legend(axes, loc="upper right")
     note(axes, epsilon[0], 1.0, "nothing unbiased and private", (4, -6))
     label_axes(axes, "$\\varepsilon$", "mean squared error / bound")
     return figure

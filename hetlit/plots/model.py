@@ -22,6 +22,7 @@ from .style import (
     SIMULATION,
     THEORY,
     draw_error_bars,
+    draw_legend,
     draw_line,
     draw_points,
     label_axes,
@@ -90,7 +91,7 @@ def variance_check(
         place = np.asarray(k) * 1.06 ** (number - (len(simulated) - 1) / 2)
         for axes, unit in ((top, np.ones(len(theory))), (bottom, theory)):
             draw_error_bars(axes, place, values / unit, errors / unit, look, label=name)
-    top.legend(frameon=False, fontsize=FONT, labelcolor=INK)
+    draw_legend(top)
     logarithmic(top, "xy")
     logarithmic(bottom, "x")
     label_axes(top, "", "variance of a user's mean")
@@ -163,7 +164,7 @@ def data_holders(shares: Mapping[str, tuple[float, float]], top: str) -> Figure:
     draw_points(axes, worth, place, SIMULATION, ms=5.5, label="effective samples")
     axes.set_yticks(place, list(shares))
     axes.set(xlim=(0, 100), ylim=(-0.6, len(shares) - 0.4))
-    axes.legend(frameon=False, fontsize=FONT, labelcolor=INK, loc="lower right")
+    draw_legend(axes, loc="lower right")
     label_axes(axes, f"per cent held by {top}", "size profile")
     return figure
 

@@ -19,6 +19,7 @@ from .style import (
     SIMULATION,
     THEORY,
     draw_error_bars,
+    draw_legend,
     draw_line,
     draw_points,
     label_axes,
@@ -75,9 +76,7 @@ def relative_variances(ratios: Mapping[str, Mapping[str, float]]) -> Figure:
     axes.set_xticks([1, 2, 5, 10, 20])
     axes.set_yticks(place, list(ratios))
     axes.set_ylim(-0.6, len(ratios) - 0.4)
-    figure.legend(
-        frameon=False, fontsize=FONT, labelcolor=INK, loc="outside upper right", ncols=2
-    )
+    draw_legend(figure, loc="outside upper right", ncols=2)
     label_axes(axes, "variance, in multiples of the best", "size profile")
     return figure
 
@@ -141,7 +140,7 @@ def corner_costs(corners: Any, costs: Mapping[str, Floats], truth: float) -> Fig
     axes.axvline(truth, color=GREY, lw=1.0)
     logarithmic(axes, "x")
     axes.set_ylim(0.5, 1.15 * max(values.max() for values in costs.values()))
-    axes.legend(frameon=False, fontsize=FONT, labelcolor=INK, loc="upper center")
+    draw_legend(axes, loc="upper center")
     note(axes, truth, 0.72, f"truth, {truth:g}", (5, 0))
     note(axes, corners[0], 0.72, "people", (1, 0))
     note(axes, corners[-1], 0.72, "samples", (0, 0))
@@ -209,12 +208,10 @@ def plug_in_check(
             axes, "number of users", "error over ideal" if axes is panels[0] else ""
         )
     handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(
+    draw_legend(
+        figure,
         handles,
         labels,
-        frameon=False,
-        fontsize=FONT,
-        labelcolor=INK,
         loc="outside lower center",
         ncols=2,
     )

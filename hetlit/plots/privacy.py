@@ -23,6 +23,7 @@ from .style import (
     SIMULATION,
     THEORY,
     draw_error_bars,
+    draw_legend,
     draw_line,
     draw_points,
     label_axes,
@@ -118,7 +119,7 @@ def trade_off(
             label=f"{name}, simulated",
         )
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-    axes.legend(frameon=False, fontsize=FONT, labelcolor=INK, loc="upper right")
+    draw_legend(axes, loc="upper right")
     label_axes(axes, "false alarms", "misses")
     return figure
 
@@ -200,7 +201,7 @@ def neighbouring_laws(
     for values, look, aside, name in pairs:
         top.bar(outcomes + aside, values, 0.3, color=look.colour, alpha=0.3, lw=0)
         draw_points(top, outcomes + aside, values, look, ms=5, label=name)
-    top.legend(frameon=False, fontsize=FONT, labelcolor=INK)
+    draw_legend(top)
     _band(bottom, epsilon)
     draw_points(bottom, outcomes, np.log(law / other), REFERENCE, ms=6)
     top.set_ylim(bottom=0.0)
@@ -284,10 +285,8 @@ def ledger_costs(ledger: Ledger) -> Figure:
     axes.axvline(ledger.epsilon, color=INK, lw=1.4, ls=REFERENCE.line)
     axes.set_yticks(range(len(names)), names)
     axes.set(xlim=(0, 1.08 * ledger.epsilon), ylim=(len(names) - 0.5, -0.5))
-    figure.legend(
-        frameon=False,
-        fontsize=FONT,
-        labelcolor=INK,
+    draw_legend(
+        figure,
         ncols=2,
         loc="outside upper center",
     )

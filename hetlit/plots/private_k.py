@@ -28,6 +28,7 @@ from .style import (
     VERMILLION,
     Look,
     draw_error_bars,
+    draw_legend,
     draw_line,
     draw_points,
     label_axes,
@@ -77,7 +78,7 @@ def weight_shares(
     ]
     axes.set_yticks(place, names)
     axes.set_xlim(-3, 103)
-    axes.legend(frameon=False, fontsize=FONT, labelcolor=INK, loc="lower right")
+    draw_legend(axes, loc="lower right")
     label_axes(axes, "per cent of the total weight", "samples of the user")
     return figure
 
@@ -97,7 +98,7 @@ def scale_ratio(
     before, after = densities
     draw_line(top, offsets, before, THEORY, label="before")
     draw_line(top, offsets, after, SIMULATION, label="after")
-    top.legend(frameon=False, fontsize=FONT, labelcolor=INK)
+    draw_legend(top)
     loss = np.log(after / before)
     bottom.axhspan(-epsilon, epsilon, color=GREEN, alpha=0.15, lw=0)
     draw_line(bottom, offsets, loss, REFERENCE)
@@ -320,7 +321,7 @@ def claimed_and_found(losses: Mapping[str, tuple[float, float]]) -> Figure:
     axes.set_yticks(place, list(losses))
     axes.set(xlim=(0.7, 2.2 * found.max()), ylim=(-0.6, len(losses) - 0.4))
     axes.set_xticks([1, 3, 10, 30])
-    axes.legend(frameon=False, fontsize=FONT, labelcolor=INK, loc="upper right")
+    draw_legend(axes, loc="upper right")
     label_axes(axes, "loss, in units of epsilon (log scale)", "example")
     return figure
 
@@ -368,14 +369,12 @@ def ledgers(releases: Mapping[str, Ledger]) -> Figure:
     axes.grid(visible=False, axis="y")
     handles, labels = axes.get_legend_handles_labels()
     order = sorted(range(len(labels)), key=lambda i: list(KINDS).index(labels[i]))
-    figure.legend(
+    draw_legend(
+        figure,
         [handles[i] for i in order],
         [labels[i] for i in order],
         loc="outside upper center",
         ncols=3,
-        frameon=False,
-        fontsize=FONT,
-        labelcolor=INK,
     )
     label_axes(axes, "epsilon spent on a user", "release: cohort")
     return figure
@@ -405,7 +404,7 @@ def size_histogram(
     note(top, starts[0], clear, "believed above this line", (0.1, -5))
     logarithmic(top, "xy")
     top.set_ylim(max(1.0, clear / 8.0), 3.0 * float(exact.max()))
-    top.legend(frameon=False, fontsize=FONT, labelcolor=INK)
+    draw_legend(top)
     draw_line(bottom, middle, weights, THEORY, marker=THEORY.marker, ms=5)
     logarithmic(bottom, "xy")
     label_axes(top, "", "users")

@@ -33,6 +33,7 @@ from .style import (
     VERMILLION,
     Look,
     draw_error_bars,
+    draw_legend,
     draw_line,
     draw_points,
     label_axes,
@@ -276,10 +277,9 @@ def constants(chains: Mapping[str, Mapping[str, float]]) -> Figure:
     axes.set_yticks(-np.arange(len(chains)), list(chains))
     axes.set_xlim(1, None)
     axes.margins(x=0.2)
-    axes.legend(
-        frameon=False,
+    draw_legend(
+        axes,
         fontsize=FONT - 1,
-        labelcolor=INK,
         ncols=2,
         loc="upper center",
         bbox_to_anchor=(0.4, -0.2),
@@ -364,10 +364,8 @@ def by_profile(
     axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.set_yticks(rows, list(results))
     axes.set_ylim(rows[-1] - 0.6, 0.6)
-    axes.legend(
-        frameon=False,
-        fontsize=FONT,
-        labelcolor=INK,
+    draw_legend(
+        axes,
         ncols=len(methods),
         loc="lower center",
         bbox_to_anchor=(0.45, 1.0),

@@ -85,6 +85,12 @@ def draw_error_bars(
     axes.errorbar(x, values, bars, fmt=look.marker, color=look.colour, **style)
 
 
+def draw_legend(where: Axes | Figure, *series: Any, **more: Any) -> None:
+    """Name the series of a panel or of a whole figure."""
+    style: dict[str, Any] = {"fontsize": FONT, "labelcolor": INK} | more
+    where.legend(*series, frameon=False, **style)
+
+
 def label_axes(axes: Axes, x: str, y: str) -> None:
     """Name both axes."""
     axes.set_xlabel(x, fontsize=FONT, color=INK)
