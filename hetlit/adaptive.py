@@ -104,10 +104,34 @@ class Plan:
     resolution: float
 
 
+@dataclass(frozen=True)
+class Plans:
+    """What public sizes and epsilon decide, for many runs on users of these sizes.
+
+    epsilon : the total budget they are made for
+    cautious : the weighted mean that needs no first guess
+    adaptive : the plan with first guesses, None where they would not pay
+    """
+
+    epsilon: float
+    cautious: ClippedMean
+    adaptive: Plan | None
+
+    def fit(self, groups: SizeGroups, epsilon: float) -> bool:
+        """Return whether they were made for these sizes and this budget."""
+        known = self.cautious.groups
+        return (
+            epsilon == self.epsilon
+            and np.array_equal(groups.k, known.k)
+            and np.array_equal(groups.counts, known.counts)
+        )
+
+
 def estimate_adaptive(
     users: Users,
     epsilon: float,
     *,
+    plans: Plans | None = None,
     rng: np.random.Generator | None = None,
     trace: bool = False,
 ) -> Estimate:
@@ -117,6 +141,8 @@ def estimate_adaptive(
     ----------
     users : Users
     epsilon : the total user-level privacy budget of the release, above 0
+    plans : those of `make_plans` for users of the same sizes, to save time; made
+        here if None
     rng : simulated noise; see `hetlit.noise`
     trace : also return what happened inside, not for release
 
@@ -126,8 +152,10 @@ def estimate_adaptive(
     epsilon = check.positive("epsilon", epsilon)
     source = simulated(rng)
     groups = by_size_class(users)
-    cautious = cautious_mean(groups, epsilon)
-    plan = adaptive_plan(groups, epsilon, cautious)
+    plans = make_plans(groups, epsilon) if plans is None else plans
+    if not plans.fit(groups, epsilon):
+        raise ValueError("plans must be made for users of these sizes and this epsilon")
+    cautious, plan = plans.cautious, plans.adaptive
     if plan is None:
         everyone = (Cohort("everyone", users.n, "no selection"),)
         account = Account(epsilon, PUBLIC_SIZES, everyone)
@@ -195,6 +223,12 @@ def estimate_adaptive(
     return Estimate(value, account.ledger(), inside)
 
 
+def make_plans(groups: SizeGroups, epsilon: float) -> Plans:
+    """Return the plans for users of these sizes: a function of public numbers."""
+    cautious = cautious_mean(groups, epsilon)
+    return Plans(epsilon, cautious, adaptive_plan(groups, epsilon, cautious))
+
+
 def cautious_mean(groups: SizeGroups, epsilon: float) -> ClippedMean:
     """Return the weighted mean that needs no first guess and clips nobody."""
     return _unclipped_mean(groups, CAUTIOUS_Q, CAUTIOUS_SPREAD * CAUTIOUS_Q, epsilon)
@@ -253,6 +287,30 @@ def adaptive_plan(
         promised.append(_variance_of(final, spread, plan.final_epsilon))
         without.append(_variance_of(cautious, spread, epsilon))
     return plan if mean_log_ratio(promised, without) < math.log(WORTHWHILE) else None
+
+
+def expected_variance(plans: Plans, p: float, var_p: float) -> float:
+    """Return the variance of a run if first guesses are right and nobody is clipped.
+
+    Without first guesses it is exact.  A guess of the spread cannot be better than
+    the plan's resolution, so that is added.
+
+    >>> groups = by_size_class(Users(k=[1], successes=[0], counts=[100]))
+    >>> round(expected_variance(make_plans(groups, 1.0), p=0.5, var_p=0.0), 6)
+    0.0027
+    """
+    groups, plan, q = plans.cautious.groups, plans.adaptive, p * (1.0 - p)
+    final, epsilon = plans.cautious, plans.epsilon
+    if plan is not None:
+        believed = min(var_p + plan.resolution * q, q)
+        final, epsilon = _final_mean(groups, plan, p, q, believed), plan.final_epsilon
+    return release_variance(
+        final.weights,
+        variance_of_mean(groups.k, q, var_p),
+        final.upper - final.lower,
+        epsilon,
+        counts=groups.counts,
+    )
 
 
 def _variance_of(plan: ClippedMean, relative_spread: float, epsilon: float) -> float:

@@ -129,7 +129,7 @@ def users_from_events(table: Any, *, user: str, outcome: str) -> Users:
     columns = _columns(table, names)
     if len(columns["user"]) == 0:
         raise ValueError(NO_EVENTS)
-    codes = _codes(user, columns["user"])
+    codes = _codes(user, columns["user"]).astype(np.intp, copy=False)
     ones = _ones(outcome, columns["outcome"])
     k = np.bincount(codes)
     successes = np.bincount(codes[ones], minlength=len(k))

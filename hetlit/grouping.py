@@ -132,7 +132,7 @@ def _class_of(sizes: Integers) -> Integers:
 def _count(cells: Integers, counts: Integers, length: int) -> Integers:
     """Return the number of users in each cell, exactly."""
     if counts.strides == (0,):  # a list of users, one a row
-        return np.bincount(cells, minlength=length)
+        return np.bincount(cells.astype(np.intp, copy=False), minlength=length)
     table = np.zeros(max(length, int(cells.max()) + 1), dtype=np.int64)
     np.add.at(table, cells, counts)
     return table

@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from . import check
 from .check import Floats
@@ -150,6 +151,33 @@ def initial_variance(
     return float(inflation * (median / MEDIAN_OF_DIFFERENCES) ** 2)
 
 
+def median_rank_error(pairs: Any, epsilon: float, beta: float, cells: int) -> Any:
+    """Return eta: how far in rank `initial_variance` may be from the true median.
+
+    With probability 1 - beta the chosen one of `cells` grid cells reaches into the
+    differences of rank 1/2 +- eta.  Half of beta is for the exponential mechanism, half
+    for the differences of `pairs` pairs of users (Dvoretzky, Kiefer and Wolfowitz).
+
+    >>> float(median_rank_error(228, epsilon=1.0, beta=0.05, cells=36).round(4))
+    0.1618
+    """
+    noise = 2.0 / (epsilon * np.asarray(pairs)) * np.log(2.0 * cells / beta)
+    return noise + np.sqrt(np.log(4.0 / beta) / (2.0 * np.asarray(pairs)))
+
+
+def rank_factor(rank_error: Any) -> Any:
+    """Return by what factor a Gaussian spread is misjudged if the median's rank is off.
+
+    The differences of rank 1/2 + rank_error are that much larger than their median;
+    infinitely much from a rank error of 1/2 on.
+
+    >>> rank_factor(np.array([-0.1, 0.0, 0.1, 0.5])).round(3)
+    array([0.777, 1.   , 1.248,   inf])
+    """
+    rank = 0.75 + np.clip(rank_error, -0.5, 0.5) / 2.0
+    return special.ndtri(rank) / special.ndtri(0.75)
+
+
 def paired_differences(values: Floats, rng: np.random.Generator) -> Floats:
     """Return |first - second| of randomly paired values; an odd one is left out."""
     if len(values) < 2:
@@ -244,7 +272,7 @@ def published_variance(
     with np.errstate(divide="ignore"):
         # (2^j, 2^(j+1)] holds x when j = ceil(log2 x) - 1; zero goes to the lowest.
         labels = np.ceil(np.log2(differences)) - 1.0
-    labels = np.clip(labels, lowest, highest).astype(np.int64)
+    labels = np.clip(labels, lowest, highest).astype(np.intp)
     counts = np.bincount(labels - lowest, minlength=highest - lowest + 1)
     fullest = lowest + exponential_mechanism(counts, epsilon, rng=rng)
     return float((2.0 ** (fullest + 2)) ** 2 * group_size)

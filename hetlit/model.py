@@ -171,9 +171,8 @@ class Users:
         """Return the same users, one row each; for small n."""
         if self.n > 10**8:
             raise ValueError(f"n = {self.n} users are too many to expand")
-        k, successes = (
-            np.repeat(values, self.counts) for values in (self.k, self.successes)
-        )
+        times = self.counts.astype(np.intp)  # 32 bits in a browser
+        k, successes = (np.repeat(values, times) for values in (self.k, self.successes))
         # With counts, because the order of the rows need not be public.
         return Users(k, successes, None if self.is_list else np.ones_like(k))
 
@@ -237,9 +236,9 @@ def _subsampled(
     ends = np.cumsum(counts[few])
     steps = np.arange(DRAWS, int(ends[-1]) if rows.size else 0, DRAWS)
     for part in np.split(rows, np.searchsorted(ends, steps)):
-        each = np.repeat(part, counts[part])
+        each = np.repeat(part, counts[part].astype(np.intp))
         ones = rng.hypergeometric(successes[each], k[each] - successes[each], size)
-        merged += np.bincount(ones, minlength=size + 1)
+        merged += np.bincount(ones.astype(np.intp), minlength=size + 1)
     for row in np.flatnonzero(~few):
         least, law = hypergeometric_law(int(k[row]), int(successes[row]), size)
         # The likeliest outcome comes last and takes what rounding leaves over.

@@ -194,7 +194,9 @@ def order_statistic_utilities(
         # The counts of a list of users are a single 1, seen from every row.
         one_each = numbers.strides == (0,) and int(numbers[0]) == 1
     if one_each:
-        table[: k_max + 1] = np.bincount(sizes, minlength=k_max + 1)
+        table[: k_max + 1] = np.bincount(
+            sizes.astype(np.intp, copy=False), minlength=k_max + 1
+        )
     else:
         np.add.at(table, sizes, numbers)
     or_more = np.cumsum(table[::-1])[::-1]

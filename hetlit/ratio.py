@@ -83,7 +83,7 @@ class RatioPlan:
         Sizes up to 255 are classes of their own, and there are a few thousand at
         most, so bounds over all sizes are quick even for a cap of 10^7.
         """
-        sizes = np.unique(np.ceil(classes_up_to(len(self.weights))).astype(np.int64))
+        sizes = np.unique(np.ceil(classes_up_to(len(self.weights))).astype(np.intp))
         weights, above, below = (
             np.maximum.reduceat(values, sizes - 1)
             for values in (self.weights, self.above, self.below)

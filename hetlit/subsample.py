@@ -109,10 +109,31 @@ def random_users(counts: Integers, number: int, rng: np.random.Generator) -> Int
     chosen = rng.binomial(counts, number / counts.sum())
     excess = int(chosen.sum()) - number
     pool = chosen if excess > 0 else counts - chosen
-    moved = rng.choice(int(pool.sum()), abs(excess), replace=False, shuffle=False)
+    moved = _distinct(int(pool.sum()), abs(excess), rng)
     rows = np.searchsorted(np.cumsum(pool), moved, side="right")
     moves = np.bincount(rows, minlength=len(counts))
     return np.asarray(chosen - moves if excess > 0 else chosen + moves)
+
+
+def _distinct(below: int, number: int, rng: np.random.Generator) -> Integers:
+    """Return a random set of `number` whole numbers from 0 to below - 1."""
+    if below <= np.iinfo(np.intp).max:
+        return rng.choice(below, number, replace=False, shuffle=False)
+    return floyd(below, number, rng)  # integers of 32 bits, where choice never ends
+
+
+def floyd(below: int, number: int, rng: np.random.Generator) -> Integers:
+    """Return what `rng.choice` without replacement does, maybe in another order.
+
+    By Floyd's algorithm: the draw from 0 to `highest`, or that itself if the draw has
+    been taken before.
+    """
+    highest = np.arange(below - number, below, dtype=np.int64)
+    draws = rng.integers(highest, endpoint=True)
+    chosen: set[int] = set()
+    for draw, otherwise in zip(draws.tolist(), highest.tolist(), strict=True):
+        chosen.add(otherwise if draw in chosen else draw)
+    return np.fromiter(chosen, dtype=np.int64, count=number)
 
 
 def _random_rows(rows: int, number: int, rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -143,7 +164,7 @@ def subsampled_ones(users: Users, size: int, rng: np.random.Generator) -> float:
         whole = k <= size
         total += sum_over_rows(ones[whole], counts[whole])
         few = ~whole & (counts <= FEW) & (k < NUMPY_LIMIT)
-        each = np.repeat(np.flatnonzero(few), counts[few])
+        each = np.repeat(np.flatnonzero(few), counts[few].astype(np.intp))
         drawn = rng.hypergeometric(ones[each], k[each] - ones[each], size)
         total += float(drawn.sum(dtype=np.float64))
         for row in np.flatnonzero(~whole & ~few):

@@ -37,7 +37,13 @@ from hetlit import (
     user_variance,
 )
 from hetlit import adaptive as module
-from hetlit.adaptive import Plan, adaptive_plan, cautious_mean, estimate_adaptive
+from hetlit.adaptive import (
+    Plan,
+    adaptive_plan,
+    cautious_mean,
+    estimate_adaptive,
+    make_plans,
+)
 from hetlit.grouping import by_size_class
 from hetlit.noise import log_grid, median_utilities
 from hetlit.spread import spread_histogram
@@ -360,6 +366,57 @@ def test_much_data_and_budget_make_for_an_adaptive_plan(name: str) -> None:
     k = profile(name)
     trace = estimate_adaptive(Users(k, k // 3), 1.0, rng=Scripted(), trace=True).trace
     assert trace.adaptive
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0])
+def test_plans_made_in_advance_change_nothing(epsilon: float) -> None:
+    k = profile("zipf")
+    plans = make_plans(by_size_class(Users(k, k)), epsilon)
+    users = Users(k, k // 3)
+    with_plans, without = (
+        estimate_adaptive(
+            users, epsilon, plans=given, rng=np.random.default_rng(8), trace=True
+        )
+        for given in (plans, None)
+    )
+    assert with_plans.value == without.value
+    assert with_plans.ledger == without.ledger
+    assert with_plans.trace.adaptive == (epsilon == 1.0)
+
+
+@pytest.mark.parametrize(
+    ("k", "counts", "epsilon"), [(5, 10, 2.0), (5, 11, 1.0), (6, 10, 1.0)]
+)
+def test_plans_for_other_sizes_or_another_budget_are_refused(
+    k: int, counts: int, epsilon: float
+) -> None:
+    plans = make_plans(by_size_class(Users([5], [1], [10])), 1.0)
+    users = Users([k], [1], [counts])
+    with pytest.raises(ValueError, match="plans must be made for"):
+        estimate_adaptive(users, epsilon, plans=plans, rng=Scripted())
+
+
+def test_the_expected_variance_is_that_of_the_weights_and_the_noise() -> None:
+    k = profile("zipf")
+    p, var_p, q = 0.3, 0.01, 0.21
+    plans = make_plans(by_size_class(Users(k, k)), 0.01)
+    inside = estimate_adaptive(
+        Users(k, k // 3), 0.01, plans=plans, rng=Scripted(), trace=True
+    ).trace
+    assert not inside.adaptive
+    exact = np.sum(inside.weights**2 * user_variance(k, p, var_p))
+    exact += 2 * inside.noise_scale**2
+    # Sizes above 255 count as slightly smaller ones.
+    expected = module.expected_variance(plans, p, var_p)
+    assert exact == pytest.approx(expected, rel=0.01)
+
+    plans = make_plans(by_size_class(Users(k, k)), 1.0)
+    assert plans.adaptive is not None
+    believed = var_p + plans.adaptive.resolution * q
+    final = module._final_mean(plans.cautious.groups, plans.adaptive, p, q, believed)
+    expected = module.expected_variance(plans, p, var_p)
+    # The objective is for the spread that is believed, which is a little more.
+    assert 0.9 * final.objective < expected <= final.objective
 
 
 @given(users=size_tables(), epsilon=st.floats(0.01, 100.0))

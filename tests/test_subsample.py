@@ -22,6 +22,7 @@ from scipy import stats
 from hetlit import Users
 from hetlit.subsample import (
     FEW,
+    floyd,
     hypergeometric_law,
     most_data,
     random_division,
@@ -181,6 +182,18 @@ def test_random_users_have_their_variance() -> None:
     squares = (values - law.mean()) ** 2
     assert abs(values.mean() - law.mean()) <= 6.5 * law.std() / math.sqrt(draws)
     assert abs(squares.mean() - law.var()) <= 7 * squares.std() / math.sqrt(draws)
+
+
+@pytest.mark.parametrize("number", [0, 1, 7, 100])
+@pytest.mark.parametrize("below", [100, 10**4, 2**31 - 1])
+def test_where_integers_have_32_bits_the_same_users_are_drawn(
+    below: int, number: int
+) -> None:
+    # Not beyond 2**31, where numpy would never end with integers of 32 bits.
+    ours, theirs = generator(7), generator(7)
+    expected = theirs.choice(below, number, replace=False, shuffle=False)
+    assert sorted(floyd(below, number, ours)) == sorted(expected)
+    assert ours.random() == theirs.random()
 
 
 # The users with most data
