@@ -6,7 +6,7 @@ python -m benchmarks accuracy    or one of them
 
 import sys
 
-from . import accuracy, notebooks, private_sizes, scale, shares
+from . import accuracy, explorers, notebooks, private_sizes, scale, shares
 
 BENCHMARKS = {
     "accuracy": accuracy.main,
@@ -14,6 +14,7 @@ BENCHMARKS = {
     "shares": shares.main,
     "scale": scale.main,
     "notebooks": notebooks.main,
+    "explorers": explorers.main,
 }
 
 for name in sys.argv[1:] or BENCHMARKS:

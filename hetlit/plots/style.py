@@ -47,15 +47,30 @@ def new_figure(
     share: bool = False,
 ) -> tuple[Figure, list[Axes]]:
     """Return a figure and its panels, row by row."""
-    figure = Figure((WIDTH, height), DPI, facecolor=PAPER, layout="constrained")
-    panels = figure.subplots(
+    return panels_of(
+        height,
         rows,
         columns,
-        squeeze=False,
+        constrained=True,
         sharex=share or rows > 1,
         sharey=share,
         height_ratios=height_ratios,
     )
+
+
+def panels_of(
+    height: float,
+    rows: int = 1,
+    columns: int = 1,
+    *,
+    constrained: bool = False,
+    **more: Any,
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure and its panels, row by row, for `subplots` with these options."""
+    figure = Figure((WIDTH, height), DPI, facecolor=PAPER)
+    if constrained:
+        figure.set_layout_engine("constrained")
+    panels = figure.subplots(rows, columns, squeeze=False, **more)
     for axes in panels.flat:
         axes.set_facecolor(PAPER)
         axes.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,84 @@
+"""The explorer of the chapter without privacy: weights as data grow."""
+
+import numpy as np
+import pytest
+
+from hetlit import sizes, user_variance
+from hetlit.explorers.nonprivate import SIZES, STEPS, WEIGHTS, P, weights
+from hetlit.explorers.picture import coordinates, number
+
+TIMES, SPREADS = (parameter.values for parameter in WEIGHTS.parameters)
+
+
+def lines(times, spread):
+    (panel,) = weights(times=times, spread=spread).panels
+    marks = {mark.name: coordinates(mark) for mark in panel.marks}
+    return {name: mark["y"] for name, mark in marks.items()}
+
+
+def best_of(times, spread):
+    """The best weights, from the formula of the theorem."""
+    precision = 1.0 / user_variance(times * SIZES, P, spread**2)
+    return precision / precision.sum()
+
+
+@pytest.mark.parametrize("spread", SPREADS)
+def test_the_best_line_is_inverse_variance(spread):
+    for times in TIMES:
+        shown = lines(times, spread)["best: inverse variance"]
+        assert np.allclose(shown, 100.0 * best_of(times, spread)[STEPS])
+
+
+def test_the_corners_of_the_lines_show_all_hundred_users():
+    assert (sizes.harmonic(100) == SIZES).all()
+    steps = np.interp(np.arange(100), STEPS, SIZES[STEPS])
+    assert np.allclose(steps, SIZES)
+
+
+@pytest.mark.parametrize("times", TIMES)
+def test_without_spread_the_best_weights_count_samples_however_many(times):
+    shown = lines(times, 0.0)
+    assert np.allclose(
+        shown["best: inverse variance"], shown["in proportion to samples"]
+    )
+    assert weights(times=times, spread=0.0).reading.endswith("samples 1.")
+
+
+@pytest.mark.parametrize("spread", SPREADS[1:])
+def test_with_any_spread_more_data_flatten_the_best_weights(spread):
+    steepness = [np.divide(*best_of(times, spread)[[0, -1]]) for times in TIMES]
+    assert (np.diff(steepness) < 0.0).all()
+    assert steepness[-1] > 1.0
+    # All variances tend to spread^2, so the ratio tends to 1.
+    assert np.divide(*best_of(10**9, spread)[[0, -1]]) < 1.001
+
+
+@pytest.mark.parametrize("spread", SPREADS)
+def test_the_best_weights_fall_but_no_faster_than_sizes(spread):
+    for times in TIMES:
+        best = best_of(times, spread)
+        assert (np.diff(best) <= 1e-15).all()
+        assert (np.diff(best / SIZES) >= -1e-15).all()
+
+
+@pytest.mark.parametrize("spread", SPREADS)
+def test_the_reading_has_the_excess_that_the_theorem_gives(spread):
+    for times in TIMES:
+        variances = user_variance(times * SIZES, P, spread**2)
+        least, best = 1.0 / np.sum(1.0 / variances), best_of(times, spread)
+        rules = np.full(100, 0.01), SIZES / SIZES.sum()
+        excess = [1.0 + np.sum(variances * (w - best) ** 2) / least for w in rules]
+        assert weights(times=times, spread=spread).reading.endswith(
+            f"equal weights have {number(excess[0])} and "
+            f"weights in proportion to samples {number(excess[1])}."
+        )
+
+
+@pytest.mark.parametrize("spread", SPREADS)
+def test_everybody_s_weight_is_on_the_axis(spread):
+    for times in TIMES:
+        (panel,) = weights(times=times, spread=spread).panels
+        for mark in panel.marks:
+            values = coordinates(mark)["y"]
+            assert (panel.y.low <= values).all()
+            assert (values <= panel.y.high).all()
