@@ -4,6 +4,9 @@ PYTHON ?= python3
 VENV ?= .venv
 JOBS ?= 2
 PORT ?= 8000
+# LITE=0 leaves out JupyterLite, in which readers run chapters in their browser.
+LITE ?= 1
+export LITE
 
 ifeq ($(strip $(VENV)),)
 $(error VENV is empty: is the conda environment active?)
@@ -17,24 +20,28 @@ PAGES := $(shell find book -type f ! -path '*/.*' ! -path '*/__pycache__/*')
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book serve test lab notebooks bench clean moved
+.PHONY: help book serve test test-lite lab notebooks bench clean moved switched
 
 help: ## say what each target does
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
 
-book: _build/.book ## build the site and say where it is
+book: _build/.book $(if $(filter-out 0,$(LITE)),_build/.lite) ## build the site (LITE=0: quicker)
 	@echo "The book is at _build/html/index.html"
 
 serve: book ## build the site and serve it at http://127.0.0.1:8000 (PORT=8000)
 	$(PY) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
 
-test: $(READY) ## lint, types, unit tests, doctests, notebooks, book; warnings are errors
+test: $(READY) ## lint, types, unit tests, doctests, notebooks, book, its pages in a browser
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
-	$(PY) -m pytest -n $(JOBS) --dist worksteal
+	$(PY) -m pytest -n $(JOBS) --dist worksteal --ignore=tests/browser
 	$(PY) -m pytest -n $(JOBS) --dist loadscope --nbval --nbval-current-env book
 	@$(MAKE) --no-print-directory book
+	$(PY) -m pytest -n $(JOBS) --dist worksteal tests/browser
+
+test-lite: book ## run all chapters with Pyodide in Chromium; needs npm, downloads 115 MB once
+	$(PY) -m pytest tests/lite
 
 lab: $(READY) ## open the chapters in JupyterLab
 	$(PY) -m jupyterlab --ip=127.0.0.1 --notebook-dir=book
@@ -67,13 +74,25 @@ $(READY): pyproject.toml constraints.txt
 	@echo '$(CURDIR)' > $@
 
 # Stored results of cells know nothing of the library: forget them when it changes.
+# What `make test-lite` downloaded stays.
 _build/.library: $(READY) $(LIBRARY)
-	@rm -rf _build
 	@mkdir -p _build
+	@find _build -mindepth 1 -maxdepth 1 ! -name pyodide -exec rm -rf {} +
 	@touch $@
+
+# Pages link to JupyterLite or they do not: they are stale when LITE changes.
+ifneq ($(shell cat _build/.book 2>/dev/null),LITE=$(LITE))
+_build/.book: switched
+endif
 
 _build/.book: _build/.library _config.yml _toc.yml $(SHOWN) $(PAGES)
 	@$(PY) -c 'from jupyter_book.cli.main import main; main()' \
 	  build . -W -n --keep-going || \
 	  { rm -rf _build/.doctrees; exit 1; } # so that a warning is not forgotten
+	@[ '$(LITE)' != 0 ] || rm -rf _build/html/lite _build/.lite
+	@echo 'LITE=$(LITE)' > $@
+
+# After the pages, because it goes into their folder; from the same notebooks and library.
+_build/.lite: _build/.book tools/offline_note.js
+	@$(PY) -m tools.lite
 	@touch $@

@@ -82,6 +82,13 @@ def test_normalising_keeps_text_and_tags_and_drops_the_rest():
     ]
 
 
+def test_normalising_forgets_what_skipped_cells_showed_somebody():
+    notebook = messy_notebook()
+    notebook.cells[1].metadata["tags"] = ["skip-execution"]
+    normalise(notebook, "name")
+    assert notebook.cells[1].outputs == []
+
+
 def test_normalising_twice_changes_nothing():
     notebook = messy_notebook()
     normalise(notebook, "name")

@@ -1,5 +1,7 @@
 """Sphinx extension: the finished site is small, starts at its root, needs no network.
 
+It also tells screen readers what the theme forgets to say.
+
 It runs once all pages are written. A page that would fetch anything from another
 host is reported as a warning, and warnings fail the build.
 """
@@ -31,6 +33,13 @@ REDIRECT = """<!DOCTYPE html>
 </html>
 """
 
+# A list has items, and nothing on a page is outside of its landmarks.
+SIDEBAR = '<div class="bd-sidebar-primary bd-sidebar"'
+MEANT = {
+    'role="doc-biblioentry"': 'role="listitem"',
+    f"{SIDEBAR}>": f'{SIDEBAR} role="complementary" aria-label="Book">',
+}
+
 # Tags a browser fetches by itself; <a href> is not one of them.
 FETCHED_TAG = re.compile(
     r"<(?:script|img|iframe|source|video|audio|embed|object|input)\b[^>]*?"
@@ -61,6 +70,17 @@ def foreign_requests(text: str) -> list[str]:
     return [address for pattern in patterns for address in pattern.findall(text)]
 
 
+def mend(html: str) -> str:
+    """Return a page in which every part has a role that screen readers understand.
+
+    >>> mend('<div class="citation" role="doc-biblioentry">')
+    '<div class="citation" role="listitem">'
+    """
+    for written, meant in MEANT.items():
+        html = html.replace(written, meant)
+    return html
+
+
 def trim_mathjax(folder: Path) -> None:
     """Delete the parts of MathJax that no page can ask for."""
     unused = [path for path in folder.glob("*") if path.name not in MATHJAX_USED]
@@ -72,7 +92,7 @@ def trim_mathjax(folder: Path) -> None:
 
 
 def finish(app: Sphinx, exception: Exception | None) -> None:
-    """Trim the site, point its root at the first page, report requests to others."""
+    """Trim the site, mend it, point its root at the first page, report requests."""
     if exception is not None or app.builder.name != "html":
         return
     site = Path(app.outdir)
@@ -81,6 +101,10 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
     if root != "index":
         page = REDIRECT.format(title=app.config.html_title, page=f"{root}.html")
         (site / "index.html").write_text(page, encoding="utf-8")
+    for path in site.rglob("*.html"):
+        written = path.read_text(encoding="utf-8")
+        if mend(written) != written:
+            path.write_text(mend(written), encoding="utf-8")
     for path in sorted([*site.rglob("*.html"), *site.rglob("*.css")]):
         for address in foreign_requests(path.read_text(encoding="utf-8")):
             logger.warning("%s would fetch %s", path.relative_to(site), address)

@@ -66,7 +66,10 @@ def normalise(notebook: Any, name: str) -> None:
         if cell.cell_type == "code":
             count += 1
             cell.execution_count = count
-            cell.outputs = normalised_outputs(cell.outputs, count)
+            # Cells that we do not run have no output of ours.
+            skipped = "skip-execution" in cell.metadata.get("tags", [])
+            outputs = [] if skipped else cell.outputs
+            cell.outputs = normalised_outputs(outputs, count)
 
 
 def normalised_outputs(outputs: list[Any], count: int) -> list[Any]:

@@ -1,0 +1,1 @@
+"""Tests of the chapters in a browser; see conftest.py."""
