@@ -18,6 +18,14 @@ DIRECTIVES = re.compile(r"\{(?:glossary|index|literalinclude|margin)\}")
 HREF = re.compile(r'<a href="([^"]*)" target="_blank">([^<]*)</a>')
 APP = "lite/notebooks/index.html?path="
 
+# Resolves once nothing has been added to an element, or taken away, for a second.
+STILL = """element => new Promise(resolve => {
+  let timer;
+  const wait = () => { clearTimeout(timer); timer = setTimeout(resolve, 1000); };
+  new MutationObserver(wait).observe(element, { childList: true, subtree: true });
+  wait();
+})"""
+
 
 @pytest.fixture(scope="module")
 def copies(tmp_path_factory):
@@ -67,7 +75,7 @@ def test_a_link_of_the_app_opens_the_book_in_a_new_tab(open_page):
     cells = len(nbformat.read(SITE / "lite/files/model.ipynb", as_version=4).cells)
     drawn = f"document.querySelectorAll('.jp-Cell').length >= {cells}"
     page.wait_for_function(drawn, timeout=60_000)
-    page.wait_for_timeout(1000)
+    page.locator(".jp-Notebook").evaluate(STILL)
     with page.context.expect_page() as opened:
         link.click()
     book = opened.value
