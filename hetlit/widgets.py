@@ -64,7 +64,7 @@ def explore(name: str) -> ipywidgets.VBox:
     show()
     box = ipywidgets.VBox(
         [
-            ipywidgets.HTML(f"<b>{explorer.title}</b>"),
+            ipywidgets.HTML(f"<b>{explorer.title}</b><p>{explorer.setting}</p>"),
             *controls,
             reset,
             figure,

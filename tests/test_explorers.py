@@ -111,9 +111,10 @@ def test_numbers_on_a_slider_rise_and_are_told_apart(explorer):
 @every_explorer
 def test_it_says_what_it_is_and_what_to_notice(explorer):
     assert len(explorer.title) > 10
+    assert len(explorer.setting) > 40
     assert len(explorer.notice) > 60
     assert len(explorer.description) > 80
-    texts = [explorer.title, explorer.notice, explorer.description]
+    texts = [explorer.title, explorer.setting, explorer.notice, explorer.description]
     assert not re.search(r"[<>&$\\]", " ".join(texts))
 
 
@@ -183,7 +184,9 @@ def bending(*, part: float, other: int) -> Picture:
 def explorer_of(picture):
     part = Parameter("part", "a part", (0.25, 0.5, 1.0), 0.5)
     other = Parameter("other", "another", (1, 2), 1)
-    return Explorer("e", "model", "title", picture, (part, other), "notice", "alt")
+    return Explorer(
+        "e", "model", "title", "setting", picture, (part, other), "notice", "alt"
+    )
 
 
 def test_frames_must_have_one_structure():

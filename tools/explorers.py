@@ -43,6 +43,7 @@ COORDINATES = ("x", "y", "low", "high")
 PAGE = """\
 <hetlit-explorer id="explorer-{name}">
 <p class="explorer-title" id="explorer-{name}-title">{title}</p>
+<p class="explorer-setting">{setting}</p>
 <div class="explorer-stage">
 <img src="{image}" alt="{description}" width="600">
 </div>
@@ -220,6 +221,7 @@ def explorer_node(name: str, env: BuildEnvironment) -> nodes.Node:
     page = PAGE.format(
         name=name,
         title=html.escape(explorer.title),
+        setting=html.escape(explorer.setting_on_page),
         image=f"{'../' * env.docname.count('/')}_images/explorer-{name}.png",
         description=html.escape(explorer.description),
         reading=html.escape(explorer.at().reading),

@@ -135,6 +135,10 @@ CLIPPING = Explorer(
     name="clipping",
     chapter="concentration",
     title="How narrow may an interval be?",
+    setting=(
+        "Users with 100 samples each, from a population with mean 0.1 and spread 0.05. "
+        "Epsilon is 0.3, and intervals are centred at a first guess of the mean, 0.08."
+    ),
     picture=clipping,
     parameters=(
         Parameter(
@@ -160,10 +164,10 @@ CLIPPING = Explorer(
         "Two panels. The upper one shows parts of the squared error of a clipped "
         "private mean against the half-width of the interval, on log scales and "
         "divided by the sampling variance without clipping: noise rises with the "
-        "half-width, bias falls steeply from some point on, the total has a valley "
-        "between them, and a marker shows the chosen half-width. The lower one shows "
-        "the law of one user's mean, with its longer tail to the right, and the chosen "
-        "interval as a band. The interval is centred at a first guess, a fifth below "
+        "half-width, bias falls steeply from some point on, the total falls with it "
+        "and then rises or levels off, and a marker shows the chosen half-width. The "
+        "lower one shows the law of one user's mean, with its longer tail to the "
+        "right, and the chosen interval as a band. The interval is centred at a first guess, a fifth below "
         "the true mean."
     ),
 )

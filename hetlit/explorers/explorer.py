@@ -53,6 +53,7 @@ class Explorer:
     name : for `explore(name)` and for the pages
     chapter : the notebook it belongs to
     title : what it is about
+    setting : what nobody can drag, in a sentence or two
     picture : a function of all parameters, by keyword
     parameters : what one can drag
     notice : what to notice, in a sentence or two
@@ -63,6 +64,7 @@ class Explorer:
     name: str
     chapter: str
     title: str
+    setting: str
     picture: Callable[..., Picture]
     parameters: tuple[Parameter, ...]
     notice: str
@@ -73,6 +75,18 @@ class Explorer:
     def on_page(self) -> tuple[Parameter, ...]:
         """The parameters that readers of the page can move."""
         return tuple(p for p in self.parameters if p.on_page)
+
+    @property
+    def setting_on_page(self) -> str:
+        """The setting, with the parameters that readers of the page cannot move."""
+        fixed = [
+            f"{p.label} = {p.texts[p.values.index(p.default)]}"
+            for p in self.parameters
+            if not p.on_page
+        ]
+        return (
+            f"{self.setting} Fixed here: {'; '.join(fixed)}." if fixed else self.setting
+        )
 
     @property
     def defaults(self) -> dict[str, Value]:

@@ -13,10 +13,13 @@ from ..spread import ERRORS_OF_MEAN, REACH
 from .explorer import Explorer, Parameter
 from .picture import Axis, Line, Panel, Picture, Points, level, number, percent, whole
 
-# Users with 100 samples each, and the grid of `initial_variance` for them.
-SD = np.sqrt(user_variance(100, 0.1, 0.0025))
+# Users with 100 samples each, and the grid of `initial_variance` for them.  Their means
+# have a symmetric law, so that clipping around the middle takes as much from above as
+# from below: widths cost noise, and bias can be left out.
+SAMPLES, MEAN, SPREAD = 100, 0.5, 0.02
+SD = np.sqrt(user_variance(SAMPLES, MEAN, SPREAD**2))
 RATIO = 2.0**0.25
-CELLS = len(log_grid(1.0 / 400.0, 1.0, RATIO))
+CELLS = len(log_grid(1.0 / (4.0 * SAMPLES), 1.0, RATIO))
 SHARES = np.geomspace(0.005, 0.6, 49)
 FINE = np.geomspace(0.005, 0.6, 120)
 
@@ -33,7 +36,7 @@ def final_variance(share: Any, n: int, epsilon: float, *, with_users: bool) -> A
     error = np.sqrt(SD**2 / users + 2.0 / (users * budget) ** 2)
     rank_error = median_rank_error(users / 2.0, budget, 0.05, CELLS)
     reach = REACH * SD * np.sqrt(RATIO) * rank_factor(rank_error)
-    # Means lie in [0, 1], so a width of 1 needs no guess.
+    # Around the middle, what is left of an interval within [0, 1] has this width.
     width = np.minimum(1.0, 2.0 * (reach + ERRORS_OF_MEAN * error))
     return SD**2 / rest + 2.0 * (width / (n * (1.0 - share) * epsilon)) ** 2
 
@@ -113,6 +116,10 @@ BUDGET = Explorer(
     name="budget",
     chapter="first_guesses",
     title="What are first guesses worth?",
+    setting=(
+        "Users with 100 samples each, from a population with mean 0.5 and spread 0.02. "
+        "Half of the share is for a first mean and half for the spread."
+    ),
     picture=budget,
     parameters=(
         Parameter(

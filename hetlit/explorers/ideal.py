@@ -98,7 +98,7 @@ def _errors(
     curves: Floats, here: tuple[float, float], best: tuple[float, float]
 ) -> Panel:
     x = Axis("threshold on weights", 2.0, 30.0, log=True)
-    y = Axis("standard deviation", 1e-3, 0.2, log=True)
+    y = Axis("standard deviation", 2e-4, 0.2, log=True)
     sampling, noise, both = curves
     marks = (
         Line(THRESHOLDS, sampling, "green", "sampling alone"),
@@ -135,6 +135,13 @@ THRESHOLD = Explorer(
     name="threshold",
     chapter="ideal",
     title="How far should large users be held back?",
+    setting=(
+        "A thousand users: the largest holds 1,000 samples, the second 500, the third "
+        "334, and so on down to one. The population mean is 0.5 and the spread of "
+        "users' rates 0.032. Intervals are not cut to [0, 1], so that widths are "
+        "proportional to standard deviations; with little budget, cutting them would "
+        "save much of the noise."
+    ),
     picture=threshold,
     parameters=(
         Parameter("level", "threshold on weights", (*LOW, *HIGH), 10.0),
@@ -146,8 +153,8 @@ THRESHOLD = Explorer(
         ),
     ),
     notice=(
-        "A higher threshold means less sampling error and more noise; the budget moves "
-        "the noise up and down and the best threshold with it. The best weights of "
+        "A higher threshold means less sampling error and more noise. More budget "
+        "means less noise, so the best threshold rises or stays. The best weights of "
         "users who are held back run parallel to those against noise alone, those of "
         "the others to those against sampling error alone."
     ),

@@ -71,6 +71,10 @@ LOWER_BOUND = Explorer(
     name="lower_bound",
     chapter="lower_bounds",
     title="How far from what nobody can beat?",
+    setting=(
+        "Half of the users hold 1 sample, 30% hold 10, 15% hold 100 and 5% hold 1,000. "
+        "The population mean is 0.3."
+    ),
     picture=lower_bound,
     parameters=(
         Parameter(
@@ -89,8 +93,8 @@ LOWER_BOUND = Explorer(
         Parameter("epsilon", "privacy budget epsilon", MARKED, 1.0, on_page=False),
     ),
     notice=(
-        "No estimator that is unbiased and private gets into the shaded area; the one "
-        "without privacy does, because it is not private. As epsilon grows the ideal "
+        "No private estimator that is unbiased for every population gets into the "
+        "shaded area; the one without privacy does. As epsilon grows the ideal "
         "estimator comes down towards the bound, and the plain mean stops above it."
     ),
     description=(

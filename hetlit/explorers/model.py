@@ -28,6 +28,7 @@ def variance(*, size: int, spread: float, p: float) -> Picture:
     # q/k + (1 - 1/k) var_p, sorted by what falls with k and what stays.
     coins = max(round(p * (1.0 - p) - var_p, 12), 0.0)
     total = user_variance(size, p, var_p)
+    share = coins / size / (coins / size + var_p)
     worth = p * (1.0 - p) / total
     x = Axis("samples the user holds", 1.0, 10_000.0, log=True)
     y = Axis("variance of her mean", 1e-5, 0.3, log=True)
@@ -41,7 +42,7 @@ def variance(*, size: int, spread: float, p: float) -> Picture:
         (Panel(x, y, marks),),
         reading=(
             f"A user with {counted(size, 'sample')} has a mean with standard deviation "
-            f"{number(np.sqrt(total))}; {percent(coins / size / total)} of the "
+            f"{number(np.sqrt(total))}; {percent(share)} of the "
             "variance comes from the coins. She is worth as much as "
             f"{counted(worth, 'user')} with one sample."
         ),
@@ -52,6 +53,7 @@ VARIANCE = Explorer(
     name="variance",
     chapter="model",
     title="What is one user's mean worth?",
+    setting="One user, drawn at random from a population.",
     picture=variance,
     parameters=(
         Parameter(
@@ -66,17 +68,17 @@ VARIANCE = Explorer(
             (0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3),
             0.1,
         ),
-        Parameter("p", "population mean", (0.1, 0.2, 0.3, 0.5), 0.3, on_page=False),
+        Parameter("p", "population mean", (0.2, 0.3, 0.5), 0.3, on_page=False),
     ),
     notice=(
-        "The total follows the coins until they meet the people, and then it "
-        "levels off: past that corner more data about the same user are worth little. "
-        "If people do not differ, it never levels off."
+        "Coins fade with more samples, people stay. So the total falls until the two "
+        "meet and then levels off: past that corner more data about the same user are "
+        "worth little. If people do not differ, it never levels off."
     ),
     description=(
         "Variance of a user's mean against the samples she holds, both on log scales. "
         "The part from coin tosses falls in a straight line, the part from differences "
-        "between people is level, and their sum bends from one to the other. A marker "
+        "between people is level, and their sum falls towards the second. A marker "
         "shows the chosen user."
     ),
 )

@@ -46,6 +46,10 @@ WEIGHTS = Explorer(
     name="weights",
     chapter="nonprivate",
     title="Who should count how much when data grow?",
+    setting=(
+        "A hundred users. At first the largest holds 100 samples, the second 50, the "
+        "third 34, and so on down to one. The population mean is 0.3."
+    ),
     picture=weights,
     parameters=(
         Parameter(

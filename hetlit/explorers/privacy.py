@@ -73,6 +73,10 @@ ATTACKER = Explorer(
     name="attacker",
     chapter="privacy",
     title="What can an attacker tell?",
+    setting=(
+        "Randomised response: each answer about one bit is honest or a lie, by chance, "
+        "and independent of the others."
+    ),
     picture=attacker,
     parameters=(
         Parameter(

@@ -137,6 +137,10 @@ REALIZABLE = Explorer(
     name="realizable",
     chapter="public_size",
     title="A hundred runs: how close to the ideal?",
+    setting=(
+        "Half of the users hold 1 sample, 30% hold 5, 15% hold 50 and 5% hold 500. The "
+        "population mean is 0.3."
+    ),
     picture=realizable,
     parameters=(
         Parameter("users", "number of users", USERS, 3000),
@@ -146,7 +150,7 @@ REALIZABLE = Explorer(
             (0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0),
             1.0,
         ),
-        Parameter("seed", "another hundred runs", (1, 2, 3, 4, 5), 1, on_page=False),
+        Parameter("seed", "set of a hundred runs", (1, 2, 3, 4, 5), 1, on_page=False),
         Parameter(
             "spread",
             "spread of users' rates",
