@@ -4,6 +4,7 @@ One test is statistical, with a fixed seed.  It compares a share with a bound th
 known to be far above it, and fails with a chance below 1e-9.
 """
 
+import itertools
 import math
 
 import numpy as np
@@ -15,9 +16,12 @@ from hetlit.explorers.first_guesses import (
     BUDGET,
     CELLS,
     FINE,
+    MEAN,
     RATIO,
+    SAMPLES,
     SD,
     SHARES,
+    SPREAD,
     budget,
     change,
     final_variance,
@@ -26,6 +30,8 @@ from hetlit.explorers.first_guesses import (
 )
 from hetlit.explorers.picture import coordinates
 from hetlit.initial import median_rank_error, rank_factor
+from hetlit.populations import Beta
+from hetlit.spread import ERRORS_OF_MEAN, REACH
 from hetlit.weights import release_variance
 
 SLIDER, USERS, EPSILONS = (parameter.values for parameter in BUDGET.parameters)
@@ -76,17 +82,64 @@ def test_guesses_of_the_spread_stay_within_the_factor():
 # The variance with guesses
 
 
-def test_the_grid_and_the_spread_are_the_chapter_s():
+def test_the_population_is_the_chapter_s_and_the_setting_s():
     assert CELLS == 36
-    assert np.isclose(SD**2, user_variance(100, 0.1, 0.0025))
+    assert np.isclose(SD**2, user_variance(100, 0.5, 0.0004))
+    numbers = f"{SAMPLES} samples each, from a population with mean {MEAN} and spread"
+    assert f"{numbers} {SPREAD}." in BUDGET.setting
 
 
 def test_the_best_shares_are_those_printed_in_the_chapter():
-    printed = {10_000: (30, 0.75), 30_000: (19, 0.56), 100_000: (12, 0.71)}
+    printed = {10_000: (30, 0.66), 30_000: (19, 0.50), 100_000: (12, 0.67)}
     for users, (share, value) in printed.items():
         values = ratios(FINE, users, 0.1)
         assert round(100.0 * FINE[values.argmin()]) == share
         assert round(values.min(), 2) == value
+
+
+@pytest.mark.parametrize("way", ["budget", "users"])
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_the_variance_is_that_of_a_release_by_those_who_are_left(epsilon, way):
+    # Numbers of users that can be divided, so that cohorts have whole sizes.
+    for share, n in itertools.product((0.01, 0.1, 0.5), (2000, 10_000, 10**6)):
+        if way == "users":
+            guessers, budget_of_each = round(n * share / 2), epsilon
+            left, budget_left = n - 2 * guessers, epsilon
+        else:
+            guessers, budget_of_each = n, epsilon * share / 2
+            left, budget_left = n, epsilon * (1 - share)
+        error = math.sqrt(
+            release_variance(
+                [1 / guessers], [SD**2], [1.0], budget_of_each, counts=[guessers]
+            )
+        )
+        eta = median_rank_error(guessers / 2, budget_of_each, 0.05, CELLS)
+        half = 2.75 * SD * 2**0.125 * rank_factor(eta) + 2 * error
+        low, high = max(0.0, MEAN - half), min(1.0, MEAN + half)
+        expected = release_variance(
+            [1 / left], [SD**2], [high - low], budget_left, counts=[left]
+        )
+        found = final_variance(share, n, epsilon, with_users=way == "users")
+        assert found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_the_bias_that_is_left_out_is_small_beside_the_variance(epsilon):
+    # Intervals reach as far as they do if the spread is guessed right; the error of
+    # the first mean is a Laplace variable, which has longer tails than the true one.
+    m = Beta(MEAN, SPREAD**2).concentration
+    law = stats.betabinom.pmf(np.arange(SAMPLES + 1), SAMPLES, m * MEAN, m * MEAN)
+    means = np.arange(SAMPLES + 1) / SAMPLES
+    places = stats.laplace.ppf((np.arange(400) + 0.5) / 400) / math.sqrt(2.0)
+    for n in USERS:
+        variances = final_variance(FINE, n, epsilon, with_users=False)
+        share = FINE[variances.argmin()]
+        error = math.sqrt(SD**2 / n + 2.0 / (n * epsilon * share / 2.0) ** 2)
+        centres = np.clip(MEAN + error * places, 0.0, 1.0)[:, None]
+        half = REACH * SD + ERRORS_OF_MEAN * error
+        low, high = np.maximum(centres - half, 0.0), np.minimum(centres + half, 1.0)
+        biases = np.clip(means, low, high) @ law - MEAN
+        assert np.mean(biases**2) < 0.015 * variances.min()
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -165,8 +218,10 @@ def test_the_picture_and_its_reading_agree_with_the_variances(users):
         assert marks["this share of the budget"]["x"] == 100.0 * share
         assert marks["this share of the budget"]["y"] == here
         assert panel.y.low < here < panel.y.high
-        assert np.allclose(
-            marks["a share of the users"]["y"], ratios(SHARES, users, 0.1, True)
-        )
+        for name, way in (("budget", False), ("users", True)):
+            drawn = marks[f"a share of the {name}"]
+            assert np.allclose(drawn["x"], 100.0 * SHARES)
+            assert np.allclose(drawn["y"], ratios(SHARES, users, 0.1, way))
+        assert (marks["without first guesses"]["y"] == 1.0).all()
         assert f"{written(share)} of the budget" in picture.reading
         assert change(here) in picture.reading

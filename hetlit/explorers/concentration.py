@@ -167,7 +167,7 @@ CLIPPING = Explorer(
         "half-width, bias falls steeply from some point on, the total falls with it "
         "and then rises or levels off, and a marker shows the chosen half-width. The "
         "lower one shows the law of one user's mean, with its longer tail to the "
-        "right, and the chosen interval as a band. The interval is centred at a first guess, a fifth below "
-        "the true mean."
+        "right, and the chosen interval as a band. The interval is centred at a first "
+        "guess, a fifth below the true mean."
     ),
 )

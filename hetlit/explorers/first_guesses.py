@@ -60,7 +60,7 @@ def budget(*, share: float, users: int, epsilon: float) -> Picture:
     )
     ticks = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
     x = Axis("share spent on first guesses, per cent", 0.5, 60.0, True, ticks)
-    y = Axis("variance / without guesses", 0.4, 8.0, log=True)
+    y = Axis("variance / without guesses", 0.3, 8.0, log=True)
     marks = (
         level(x, 1.0, "ink", "without first guesses"),
         Line(100.0 * SHARES, by_users, "green", "a share of the users"),

@@ -85,6 +85,10 @@ class LiveNotebook:
     def __init__(self, page):
         self.page = page
         page.locator(".jp-Notebook .jp-Cell").first.wait_for(timeout=60_000)
+        # The app forgets what is run before a kernel is there. Then its status, words
+        # like "Kernel Connecting" until now, fades.
+        there = page.locator(".jp-NotebookKernelStatus-fade")
+        there.wait_for(state="attached", timeout=1000 * START)
         self.path = re.search(r"[?&]path=([^&#]+)", page.url)[1]
 
     def wait_until(self, done, seconds, what):
