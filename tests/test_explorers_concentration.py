@@ -5,9 +5,11 @@ below 1e-8 (12 comparisons at 6.5 standard errors, normal).
 """
 
 import math
+import re
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from hetlit import Beta, sample_users, user_variance
 from hetlit.concentration import exact_beta_binomial_width
@@ -19,6 +21,7 @@ from hetlit.explorers.concentration import (
     LAW,
     MEANS,
     META,
+    SAMPLES,
     VARIANCE,
     best_half_width,
     clipped_moments,
@@ -27,16 +30,24 @@ from hetlit.explorers.concentration import (
     interval,
     lost,
 )
-from hetlit.explorers.picture import coordinates, percent
+from hetlit.explorers.picture import NOTHING, coordinates, number, percent
 from hetlit.weights import release_variance
 
 HALF_WIDTHS, USERS = (parameter.values for parameter in CLIPPING.parameters)
+# Means of 100 samples from Beta(3.5, 31.5), which has mean 0.1 and variance 0.0025.
+VALUES = np.arange(101) / 100
+CHANCES = stats.betabinom.pmf(np.arange(101), 100, 3.5, 31.5)
 
 
-def marks_of(half_width, users):
-    """The coordinates of all marks, one list for each panel."""
-    panels = clipping(half_width=half_width, users=users).panels
-    return [[coordinates(mark) for mark in panel.marks] for panel in panels]
+def by_definition(half_width, users):
+    """Ends, mean, and squared bias, sampling variance and noise (1: no privacy)."""
+    low, high = max(0.08 - half_width, 0.0), min(0.08 + half_width, 1.0)
+    clipped = np.clip(VALUES, low, high)
+    mean = CHANCES @ clipped
+    sampling = CHANCES @ (clipped - mean) ** 2 / users
+    noise = 2.0 * ((high - low) / users / 0.3) ** 2
+    errors = np.array([(mean - 0.1) ** 2, sampling, noise])
+    return (low, high), mean, errors * users / user_variance(100, 0.1, 0.0025)
 
 
 def test_the_law_has_the_mean_and_the_variance_of_the_model():
@@ -137,16 +148,52 @@ def test_a_wide_interval_pays_with_noise_and_a_narrow_one_with_bias(users):
 
 
 @pytest.mark.parametrize("users", USERS)
-def test_the_picture_and_its_reading_agree_with_the_parts(users):
+def test_every_mark_is_what_it_says(users):
+    places = np.geomspace(0.02, 1.0, 49)
+    curves = np.transpose([by_definition(place, users)[2] for place in places])
+    names = "bias", "sampling", "noise", "total"
+    lines = dict(zip(names, (*curves, curves.sum(axis=0)), strict=True))
     for half_width in HALF_WIDTHS:
-        parts = error_parts(half_width, users) * users / VARIANCE
-        upper, lower = marks_of(half_width, users)
-        assert upper[-1]["x"] == half_width
-        assert upper[-1]["y"] == pytest.approx(parts.sum())
-        assert 1e-3 <= parts.sum() <= 1e5
-        assert tuple(lower[0]["x"]) == tuple(map(float, interval(half_width)))
+        panels = clipping(half_width=half_width, users=users).panels
+        upper, lower = ({m.name: coordinates(m) for m in p.marks} for p in panels)
+        for name, heights in lines.items():
+            line = upper.pop(name)
+            assert np.allclose(line["x"], places)
+            assert np.allclose(line["y"], np.maximum(heights, NOTHING), atol=NOTHING)
+        ends, _, errors = by_definition(half_width, users)
+        (marker,) = upper.values()
+        assert marker == {"x": [half_width], "y": pytest.approx([errors.sum()])}
+        assert panels[0].y.low <= errors.sum() <= panels[0].y.high
+        band, law = lower["this interval"], lower[""]
+        assert tuple(band["x"]) == ends
+        assert (band["low"] == panels[1].y.low).all()
+        assert (band["high"] == panels[1].y.high).all()
+        assert np.allclose(law["x"], VALUES[:51])
+        assert np.allclose(law["y"], CHANCES[:51])
+
+
+@pytest.mark.parametrize("users", USERS)
+def test_every_number_of_the_reading_is_what_it_says(users):
+    # Four times as fine as the explorer's, which is right to one per cent.
+    fine = np.geomspace(0.02, 1.0, 1569)
+    best = fine[np.argmin([by_definition(place, users)[2].sum() for place in fine])]
+    for half_width in HALF_WIDTHS:
+        (low, high), mean, errors = by_definition(half_width, users)
         reading = clipping(half_width=half_width, users=users).reading
-        name = ("bias", "sampling error", "noise")[int(parts.argmax())]
-        share = parts.max() / parts.sum()
-        assert f"and {percent(share)} of it is {name}." in reading
-        assert f"{users:,} users lose {lost(half_width)} of" in reading
+        assert f"means between {number(low)} and {number(high)}, " in reading
+        lost = percent(1.0 - mean / 0.1) if high < 1.0 else "nothing"
+        assert f"{users:,} users lose {lost} of their average." in reading
+        times = number(errors.sum())
+        over = "hardly larger than" if times == "1" else f"{times} times that"
+        assert f"The squared error is {over} without privacy, " in reading
+        name = ("bias", "sampling error", "noise")[int(errors.argmax())]
+        share = percent(errors.max() / errors.sum())
+        assert f"and {share} of it is {name}." in reading
+        said = re.search(r"The best half-width is about ([\d.]+)\.$", reading)[1]
+        assert float(said) == pytest.approx(best, rel=0.01, abs=0.005)
+
+
+def test_the_setting_is_that_of_the_users():
+    said = re.findall(r"\d[\d.]*\d|\d", CLIPPING.setting)
+    spread = math.sqrt(META.variance)
+    assert said == [number(x) for x in (SAMPLES, META.mean, spread, EPSILON, CENTRE)]

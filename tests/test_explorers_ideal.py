@@ -1,5 +1,6 @@
 """The explorer of the chapter on the ideal estimator: thresholds on weights."""
 
+import math
 import re
 
 import numpy as np
@@ -22,13 +23,19 @@ from hetlit.explorers.ideal import (
     THRESHOLD,
     VARIANCES,
     WIDTHS,
+    N,
+    P,
     deviations,
     held_back,
     threshold,
 )
-from hetlit.explorers.picture import coordinates
+from hetlit.explorers.picture import coordinates, number
 
 LEVELS, EPSILONS = (parameter.values for parameter in THRESHOLD.parameters)
+# The chapter's population, user by user.
+HELD = np.sort(sizes.harmonic(1000))
+VARIANCE = user_variance(HELD, 0.5, 0.001)
+WIDTH = 2.0 * standard_width(HELD, 1000, 0.5, 0.001, 0.05)
 
 
 def panels(level, epsilon):
@@ -37,43 +44,126 @@ def panels(level, epsilon):
     return [{m.name: coordinates(m) for m in panel.marks} for panel in shown]
 
 
-def test_the_population_is_the_chapter_s_user_by_user():
-    k = sizes.harmonic(1000)
-    assert np.array_equal(np.repeat(SIZES, COUNTS), np.sort(k))
-    variances = user_variance(k, 0.5, 0.001)
-    widths = 2.0 * standard_width(k, 1000, 0.5, 0.001, 0.05)
-    level, least = best_threshold(variances, widths, 1.0)
+def truncated(level):
+    """Everybody's weight, from the definition."""
+    shape = np.minimum(1.0 / VARIANCE, level / np.sqrt(VARIANCE))
+    return shape / shape.sum()
+
+
+def parts(level, epsilon):
+    """Standard deviations from sampling, from Laplace noise and from both."""
+    weights = truncated(level)
+    sampling = np.sum(weights**2 * VARIANCE)
+    noise = 2.0 * (np.max(weights * WIDTH) / epsilon) ** 2
+    return np.sqrt([sampling, noise, sampling + noise])
+
+
+def best_place(epsilon):
+    """The best threshold; below the smallest 1/sd, which is 2, all are the same."""
+    return max(best_threshold(VARIANCE, WIDTH, epsilon)[0], 2.0)
+
+
+def test_the_population_is_the_chapter_s():
+    assert np.array_equal(np.repeat(SIZES, COUNTS), HELD)
+    level, least = best_threshold(VARIANCE, WIDTH, 1.0)
     # Printed in the chapter: best threshold 4.2715, variance 6.698e-05, 249 held back.
     assert round(level, 4) == 4.2715
-    assert deviations(level, 1.0)[2] ** 2 == pytest.approx(least)
-    assert np.sum(1.0 / np.sqrt(variances) > level) == 249
+    assert f"{least:.3e}" == "6.698e-05"
     assert held_back(level) == "249 of 1,000 users are"
 
 
+def test_the_setting_is_that_of_the_population():
+    # A mean of k samples has variance (q + (k - 1) var_p)/k.
+    spread = math.sqrt((N * VARIANCES[-1] - VARIANCES[0]) / (N - 1))
+    largest = [f"{size:,}" for size in SIZES[:-4:-1]]
+    said = re.findall(r"\d[\d,.]*\d|\d", THRESHOLD.setting)
+    assert said == [*largest, number(P), number(spread, 2), "0", "1"]
+    assert THRESHOLD.setting.startswith("A thousand users")
+    assert (N, COUNTS.sum(), SIZES[0]) == (1000, 1000, 1)
+    assert np.ptp(WIDTHS / np.sqrt(VARIANCES)) < 1e-12
+
+
+def test_with_little_budget_cutting_intervals_would_save_much_of_the_noise():
+    cut = np.minimum(P + WIDTH / 2.0, 1.0) - np.maximum(P - WIDTH / 2.0, 0.0)
+    weights, least = optimal_weights(VARIANCE, cut, 0.1)
+    drawn = panels(5.0, 0.1)[0]["best threshold"]["y"][0]
+    assert (round(drawn, 4), round(math.sqrt(least), 4)) == (0.0326, 0.0166)
+    noise = math.sqrt(2.0) * np.max(weights * cut) / 0.1
+    assert noise < 0.5 * parts(best_place(0.1), 0.1)[1]
+    # With much budget it would save nothing.
+    drawn = panels(5.0, 10.0)[0]["best threshold"]["y"][0]
+    assert drawn**2 == pytest.approx(optimal_weights(VARIANCE, cut, 10.0)[1])
+
+
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_parts_are_sampling_and_laplace_noise_user_by_user(epsilon):
-    k = sizes.harmonic(1000)
-    variances = user_variance(k, 0.5, 0.001)
-    widths = 2.0 * standard_width(k, 1000, 0.5, 0.001, 0.05)
+def test_every_mark_is_what_it_says(epsilon):
+    best, least = optimal_weights(VARIANCE, WIDTH, epsilon)
+    rules = {
+        "sampling alone": inverse_variance_weights(VARIANCE),
+        # With next to no budget noise is all there is.
+        "noise alone": optimal_weights(VARIANCE, WIDTH, 1e-6)[0],
+        "best threshold": best,
+    }
+    curves = {level: parts(level, epsilon) for level in np.geomspace(2.0, 30.0, 45)}
     for level in LEVELS:
-        shape = np.minimum(1.0 / variances, level / np.sqrt(variances))
-        weights = shape / shape.sum()
-        sampling, noise, both = deviations(level, epsilon)
-        assert sampling**2 == pytest.approx(np.sum(weights**2 * variances))
-        scale = np.max(weights * widths) / epsilon
-        assert noise**2 == pytest.approx(2.0 * scale**2)
-        assert both == pytest.approx(np.hypot(sampling, noise))
+        upper, lower = panels(level, epsilon)
+        for i, name in enumerate(("sampling alone", "noise alone", "both")):
+            line = upper.pop(name)
+            assert np.allclose(line["x"], list(curves))
+            assert np.allclose(line["y"], [curve[i] for curve in curves.values()])
+        total = parts(level, epsilon)[2]
+        markers = {
+            "best threshold": (best_place(epsilon), math.sqrt(least)),
+            "this threshold": (level, total),
+        }
+        assert upper.keys() == markers.keys()
+        for name, (x, y) in markers.items():
+            assert upper[name] == {"x": pytest.approx([x]), "y": pytest.approx([y])}
+        rules["this threshold"] = truncated(level)
+        assert lower.keys() == rules.keys()
+        for name, weights in rules.items():
+            users = np.searchsorted(HELD, lower[name]["x"])
+            assert (HELD[users] == lower[name]["x"]).all()
+            assert np.allclose(lower[name]["y"], 100.0 * weights[users])
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_the_marked_best_threshold_is_the_best_of_all_weights(epsilon):
-    upper, lower = panels(5.0, epsilon)
-    place, height = (float(upper["best threshold"][name][0]) for name in "xy")
-    weights, least = optimal_weights(VARIANCES, WIDTHS, epsilon, counts=COUNTS)
-    assert height**2 == pytest.approx(least)
-    assert np.allclose(lower["best threshold"]["y"], 100.0 * weights[SHOWN])
-    assert height <= upper["both"]["y"].min() * (1.0 + 1e-12)
-    assert 2.0 <= place <= 30.0
+def test_every_number_of_the_reading_is_what_it_says(epsilon):
+    least = math.sqrt(optimal_weights(VARIANCE, WIDTH, epsilon)[1])
+    best = number(best_place(epsilon))
+    for level in LEVELS:
+        sampling, noise, both = parts(level, epsilon)
+        users, ratio = np.sum(1.0 / np.sqrt(VARIANCE) > level), both / least
+        reading = threshold(level=level, epsilon=epsilon).reading
+        assert reading.startswith(
+            f"At threshold {number(level)} the standard deviation is {number(both)}: "
+            f"{number(sampling)} from sampling and {number(noise)} from noise, "
+        )
+        held_back = f"{users} of 1,000 users " if users else "Nobody "
+        assert reading.split(". ")[1].startswith(held_back)
+        if "No threshold is better." in reading:
+            assert ratio == pytest.approx(1.0, abs=1e-8)
+            continue
+        said = re.search(
+            r"The best threshold(?:,| is) ([\d.]+)( or less)?[,;]", reading
+        )
+        assert said[1] == best
+        assert bool(said[2]) == (best == "2")
+        if found := re.search(r"([\d.]+)% larger", reading):
+            assert float(found[1]) / 100.0 == pytest.approx(ratio - 1.0, abs=0.0051)
+            assert ratio < 2.0
+        elif found := re.search(r"([\d.]+) times as large", reading):
+            assert float(found[1]) == pytest.approx(ratio, abs=0.0051)
+        else:
+            assert "is hardly better." in reading
+            assert 1.0 < ratio < 1.0006
+
+
+def test_the_best_threshold_never_falls_as_the_budget_grows():
+    best = [panels(5.0, epsilon)[0]["best threshold"]["x"][0] for epsilon in EPSILONS]
+    assert (np.diff(best) >= 0.0).all()
+    assert best[0] == 2.0
+    assert best[-1] < PRECISIONS.max()
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -83,29 +173,10 @@ def test_a_higher_threshold_means_less_sampling_error_and_more_noise(epsilon):
     assert (np.diff(upper["noise alone"]["y"]) >= -1e-12).all()
 
 
-def test_the_budget_moves_the_noise_and_the_best_threshold():
-    for level in LEVELS:
-        noise = [deviations(level, epsilon)[1] for epsilon in EPSILONS]
-        assert np.allclose(np.multiply(noise, EPSILONS), noise[0] * EPSILONS[0])
-    best = [panels(5.0, epsilon)[0]["best threshold"]["x"][0] for epsilon in EPSILONS]
-    assert (np.diff(best) >= 0.0).all()
-    assert best[0] == 2.0
-    assert best[-1] < PRECISIONS.max()
-
-
 def test_below_the_smallest_precision_nothing_changes():
     assert PRECISIONS.min() == 2.0
     for epsilon in EPSILONS:
         assert np.allclose(deviations(2.0, epsilon), deviations(0.01, epsilon))
-
-
-def test_the_two_fixed_lines_are_best_against_each_error_alone():
-    _, lower = panels(5.0, 1.0)
-    sampling = inverse_variance_weights(VARIANCES, counts=COUNTS)
-    assert np.allclose(lower["sampling alone"]["y"], 100.0 * sampling[SHOWN])
-    # With next to no budget noise is all there is.
-    noise, _ = optimal_weights(VARIANCES, WIDTHS, 1e-6, counts=COUNTS)
-    assert np.allclose(lower["noise alone"]["y"], 100.0 * noise[SHOWN])
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -126,24 +197,6 @@ def test_lines_between_the_sizes_shown_are_the_weights():
         weights = truncated_weights(VARIANCES, level, counts=COUNTS)
         drawn = np.interp(np.log(SIZES), np.log(SIZES[SHOWN]), np.log(weights[SHOWN]))
         assert np.abs(drawn - np.log(weights)).max() < 0.05
-
-
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_the_reading_says_how_much_worse_this_threshold_is(epsilon):
-    least = optimal_weights(VARIANCES, WIDTHS, epsilon, counts=COUNTS)[1] ** 0.5
-    for level in LEVELS:
-        reading = threshold(level=level, epsilon=epsilon).reading
-        ratio = deviations(level, epsilon)[2] / least
-        if found := re.search(r"([\d.]+)% larger", reading):
-            assert float(found[1]) / 100.0 == pytest.approx(ratio - 1.0, abs=0.0051)
-            assert ratio < 2.0
-        elif found := re.search(r"([\d.]+) times as large", reading):
-            assert float(found[1]) == pytest.approx(ratio, abs=0.0051)
-        elif "No threshold is better." in reading:
-            assert ratio == pytest.approx(1.0, abs=1e-8)
-        else:
-            assert "is hardly better." in reading
-            assert 1.0 < ratio < 1.0006
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)

@@ -1,19 +1,20 @@
 """The explorer of the chapter without privacy: weights as data grow."""
 
+import re
+
 import numpy as np
 import pytest
 
 from hetlit import sizes, user_variance
 from hetlit.explorers.nonprivate import SIZES, STEPS, WEIGHTS, P, weights
-from hetlit.explorers.picture import coordinates, number
+from hetlit.explorers.picture import coordinates, number, percent
 
 TIMES, SPREADS = (parameter.values for parameter in WEIGHTS.parameters)
 
 
-def lines(times, spread):
+def marks_of(times, spread):
     (panel,) = weights(times=times, spread=spread).panels
-    marks = {mark.name: coordinates(mark) for mark in panel.marks}
-    return {name: mark["y"] for name, mark in marks.items()}
+    return {mark.name: coordinates(mark) for mark in panel.marks}
 
 
 def best_of(times, spread):
@@ -23,10 +24,44 @@ def best_of(times, spread):
 
 
 @pytest.mark.parametrize("spread", SPREADS)
-def test_the_best_line_is_inverse_variance(spread):
+def test_every_mark_is_what_it_says(spread):
     for times in TIMES:
-        shown = lines(times, spread)["best: inverse variance"]
-        assert np.allclose(shown, 100.0 * best_of(times, spread)[STEPS])
+        rules = {
+            "best: inverse variance": best_of(times, spread),
+            "equal": np.full(100, 0.01),
+            "in proportion to samples": SIZES / SIZES.sum(),
+        }
+        marks = marks_of(times, spread)
+        assert marks.keys() == rules.keys()
+        for name, rule in rules.items():
+            users = marks[name]["x"].astype(int) - 1
+            assert {0, 99} <= set(users)
+            assert np.allclose(marks[name]["y"], 100.0 * rule[users])
+
+
+@pytest.mark.parametrize("spread", SPREADS)
+def test_every_number_of_the_reading_is_what_it_says(spread):
+    for times in TIMES:
+        variances = user_variance(times * SIZES, P, spread**2)
+        least, best = 1.0 / np.sum(1.0 / variances), best_of(times, spread)
+        rules = np.full(100, 0.01), SIZES / SIZES.sum()
+        excess = [1.0 + np.sum(variances * (w - best) ** 2) / least for w in rules]
+        reading = weights(times=times, spread=spread).reading
+        assert (
+            f"the largest of 100 users, who holds {number(100 * times)} samples, "
+            f"{percent(best.max())} of the total."
+        ) in reading
+        assert reading.endswith(
+            f"equal weights have {number(excess[0])} and "
+            f"weights in proportion to samples {number(excess[1])}."
+        )
+
+
+def test_the_setting_is_that_of_the_users():
+    said = re.findall(r"\d[\d.]*\d|\d", WEIGHTS.setting)
+    assert said == [*map(str, SIZES[:3]), number(P)]
+    assert WEIGHTS.setting.startswith("A hundred users")
+    assert (len(SIZES), SIZES[-1], TIMES[0]) == (100, 1, 1)
 
 
 def test_the_corners_of_the_lines_show_all_hundred_users():
@@ -37,10 +72,9 @@ def test_the_corners_of_the_lines_show_all_hundred_users():
 
 @pytest.mark.parametrize("times", TIMES)
 def test_without_spread_the_best_weights_count_samples_however_many(times):
-    shown = lines(times, 0.0)
-    assert np.allclose(
-        shown["best: inverse variance"], shown["in proportion to samples"]
-    )
+    shown = marks_of(times, 0.0)
+    best, pooled = shown["best: inverse variance"], shown["in proportion to samples"]
+    assert np.allclose(best["y"], pooled["y"])
     assert weights(times=times, spread=0.0).reading.endswith("samples 1.")
 
 
@@ -59,19 +93,6 @@ def test_the_best_weights_fall_but_no_faster_than_sizes(spread):
         best = best_of(times, spread)
         assert (np.diff(best) <= 1e-15).all()
         assert (np.diff(best / SIZES) >= -1e-15).all()
-
-
-@pytest.mark.parametrize("spread", SPREADS)
-def test_the_reading_has_the_excess_that_the_theorem_gives(spread):
-    for times in TIMES:
-        variances = user_variance(times * SIZES, P, spread**2)
-        least, best = 1.0 / np.sum(1.0 / variances), best_of(times, spread)
-        rules = np.full(100, 0.01), SIZES / SIZES.sum()
-        excess = [1.0 + np.sum(variances * (w - best) ** 2) / least for w in rules]
-        assert weights(times=times, spread=spread).reading.endswith(
-            f"equal weights have {number(excess[0])} and "
-            f"weights in proportion to samples {number(excess[1])}."
-        )
 
 
 @pytest.mark.parametrize("spread", SPREADS)

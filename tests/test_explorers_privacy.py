@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pytest
 
-from hetlit.explorers.picture import coordinates
+from hetlit.explorers.picture import coordinates, number, percent
 from hetlit.explorers.privacy import (
     ATTACKER,
     attacker,
@@ -27,6 +27,25 @@ def limit(false_alarms, epsilon):
     return np.maximum(
         1.0 - math.exp(epsilon) * false_alarms,
         math.exp(-epsilon) * (1.0 - false_alarms),
+    )
+
+
+def by_definition(answers, epsilon):
+    """False alarms and misses from 0, 1, ... yeses on, and how often the vote errs."""
+    honest = math.exp(epsilon) / (1.0 + math.exp(epsilon))
+    yes, no = (
+        [
+            math.comb(answers, j) * h**j * (1 - h) ** (answers - j)
+            for j in range(answers + 1)
+        ]
+        for h in (honest, 1.0 - honest)
+    )
+    starts = range(answers + 2)
+    tie = yes[answers // 2] / 2.0 if answers % 2 == 0 else 0.0
+    return (
+        [math.fsum(no[start:]) for start in starts],
+        [math.fsum(yes[:start]) for start in starts],
+        math.fsum(yes[: (answers + 1) // 2]) + tie,
     )
 
 
@@ -103,33 +122,46 @@ def test_simulated_votes_are_right_as_often_as_computed():
         assert off < 6.5 * error + 1e-4
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_the_picture_shows_the_limit_the_attacks_and_the_vote(epsilon):
-    for answers in ANSWERS:
-        (panel,) = attacker(epsilon=epsilon, answers=answers).panels
-        marks = {mark.name: coordinates(mark) for mark in panel.marks}
-        line = marks["limit by composition"]
-        floor = limit(line["x"], answers * epsilon)
-        assert np.allclose(line["y"], floor, atol=1e-12)
-        attacks = marks["best attacks"]
-        assert len(attacks["x"]) == max(ANSWERS) + 2
-        false_alarms, misses = best_attacks(answers, epsilon)
-        assert set(attacks["x"]) == set(false_alarms)
-        assert set(attacks["y"]) == set(misses)
-        vote = marks["majority vote"]
-        assert vote["x"] == vote["y"] == 1.0 - right_by_majority(answers, epsilon)
+@pytest.mark.parametrize(("epsilon", "answers"), GRID)
+def test_every_mark_is_what_it_says(epsilon, answers):
+    (panel,) = attacker(epsilon=epsilon, answers=answers).panels
+    marks = {mark.name: coordinates(mark) for mark in panel.marks}
+    assert len(marks) == 5
+    places = np.linspace(0.0, 1.0, 1001)
+    floor = limit(places, answers * epsilon)
+    drawn, band = marks["limit by composition"], marks["out of reach"]
+    assert np.allclose(np.interp(places, drawn["x"], drawn["y"]), floor, atol=1e-12)
+    assert np.allclose(np.interp(places, band["x"], band["high"]), floor, atol=1e-12)
+    assert (band["low"] == 0.0).all()
+    guessing = marks["pure guessing"]
+    assert np.allclose(np.interp(places, guessing["x"], guessing["y"]), 1.0 - places)
+    attacks, vote = marks["best attacks"], marks["majority vote"]
+    assert len(attacks["x"]) == max(ANSWERS) + 2
+    false_alarms, misses, wrong = by_definition(answers, epsilon)
+    for axis, errors in (("x", false_alarms[::-1]), ("y", misses[::-1])):
+        shown, repeated = np.split(attacks[axis], [answers + 2])
+        assert np.allclose(shown, errors, rtol=1e-9, atol=1e-14)
+        assert (repeated == shown[-1]).all()
+        assert vote[axis] == pytest.approx([wrong], abs=1e-14)
 
 
-def test_the_reading_says_how_often_the_attacker_is_right():
-    assert "From 1 answer at epsilon 0.5," in ATTACKER.at(answers=1).reading
+@pytest.mark.parametrize(("epsilon", "answers"), GRID)
+def test_every_number_of_the_reading_is_what_it_says(epsilon, answers):
+    reading = attacker(epsilon=epsilon, answers=answers).reading
+    each = f"{answers} answers at epsilon {number(epsilon)} each, "
+    one = f"1 answer at epsilon {number(epsilon)}, "
+    assert reading.startswith(f"From {one if answers == 1 else each}")
+    # Nobody is ever certain, whatever the rounding says.
+    right = min(1.0 - by_definition(answers, epsilon)[2], 0.9999)
+    assert f"right in {percent(right)} of all cases" in reading
+    total = answers * epsilon
+    most = min(1.0 / (1.0 + math.exp(-total)), 0.9999)
+    assert f"total epsilon of {number(total)} would allow {percent(most)}." in reading
+    assert "100%" not in reading
+
+
+def test_the_reading_agrees_with_the_chapter_s_table():
+    # There: 0.779 and 0.993.
     reading = ATTACKER.at(epsilon=0.5, answers=10).reading
-    # The chapter's table: 0.779 and 0.993.
-    assert "From 10 answers at epsilon 0.5 each, " in reading
     assert "right in 78% of all cases" in reading
     assert "A total epsilon of 5 would allow 99.3%." in reading
-
-
-def test_nothing_short_of_certainty_is_written_as_certainty():
-    assert "100%" not in "".join(
-        attacker(epsilon=e, answers=r).reading for e, r in GRID
-    )

@@ -26,7 +26,7 @@ def variance(*, size: int, spread: float, p: float) -> Picture:
     """Return the variance of a user's mean and its two sources, against her samples."""
     var_p = spread**2
     # q/k + (1 - 1/k) var_p, sorted by what falls with k and what stays.
-    coins = max(round(p * (1.0 - p) - var_p, 12), 0.0)
+    coins = p * (1.0 - p) - var_p
     total = user_variance(size, p, var_p)
     share = coins / size / (coins / size + var_p)
     worth = p * (1.0 - p) / total
@@ -34,7 +34,7 @@ def variance(*, size: int, spread: float, p: float) -> Picture:
     y = Axis("variance of her mean", 1e-5, 0.3, log=True)
     marks = (
         level(x, max(var_p, NOTHING), "purple", "people: her rate"),
-        Line(SIZES, np.maximum(coins / SIZES, NOTHING), "green", "coins: her samples"),
+        Line(SIZES, coins / SIZES, "green", "coins: her samples"),
         Line(SIZES, user_variance(SIZES, p, var_p), "blue", "total"),
         Points([size], [total], "vermillion", "this user"),
     )
