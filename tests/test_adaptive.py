@@ -32,6 +32,7 @@ from hetlit import (
     estimate_ideal,
     estimate_private_k,
     estimate_public_size,
+    optimal_weights,
     sample_users,
     sizes,
     user_variance,
@@ -46,7 +47,7 @@ from hetlit.adaptive import (
 )
 from hetlit.grouping import by_size_class
 from hetlit.noise import log_grid, median_utilities
-from hetlit.spread import spread_histogram
+from hetlit.spread import best_reach, light_intervals, spread_histogram
 from tests.transcripts import pinned
 
 QUICK = settings(max_examples=50)
@@ -396,27 +397,39 @@ def test_plans_for_other_sizes_or_another_budget_are_refused(
         estimate_adaptive(users, epsilon, plans=plans, rng=Scripted())
 
 
-def test_the_expected_variance_is_that_of_the_weights_and_the_noise() -> None:
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize(
+    ("p", "var_p"), [(0.3, 0.0), (0.3, 0.01), (0.3, 0.21), (0.5, 0.25), (0.01, 1e-6)]
+)
+def test_the_expected_variance_is_that_of_the_weights_and_the_noise(
+    p: float, var_p: float, epsilon: float
+) -> None:
     k = profile("zipf")
-    p, var_p, q = 0.3, 0.01, 0.21
-    plans = make_plans(by_size_class(Users(k, k)), 0.01)
-    inside = estimate_adaptive(
-        Users(k, k // 3), 0.01, plans=plans, rng=Scripted(), trace=True
-    ).trace
-    assert not inside.adaptive
-    exact = np.sum(inside.weights**2 * user_variance(k, p, var_p))
-    exact += 2 * inside.noise_scale**2
-    # Sizes above 255 count as slightly smaller ones.
-    expected = module.expected_variance(plans, p, var_p)
-    assert exact == pytest.approx(expected, rel=0.01)
-
-    plans = make_plans(by_size_class(Users(k, k)), 1.0)
-    assert plans.adaptive is not None
-    believed = var_p + plans.adaptive.resolution * q
-    final = module._final_mean(plans.cautious.groups, plans.adaptive, p, q, believed)
-    expected = module.expected_variance(plans, p, var_p)
-    # The objective is for the spread that is believed, which is a little more.
-    assert 0.9 * final.objective < expected <= final.objective
+    users = Users(k, k // 3)
+    groups = by_size_class(users)
+    plans = make_plans(groups, epsilon)
+    plan, q = plans.adaptive, p * (1 - p)
+    assert (plan is None) == (epsilon == 0.01)
+    if plan is None:
+        inside = estimate_adaptive(users, epsilon, rng=Scripted(), trace=True).trace
+        weights, noise = inside.weights, 2 * inside.noise_scale**2
+    else:
+        # The spread that is believed cannot be finer than the resolution.
+        believed = min(var_p + plan.resolution * q, q)
+        variances = user_variance(groups.k, p, believed)
+        lower, upper = light_intervals(
+            *(variances, p, q, believed, plan.first_error),
+            reach=best_reach(N, plan.final_epsilon),
+        )
+        best, _ = optimal_weights(
+            variances, upper - lower, plan.final_epsilon, counts=groups.counts
+        )
+        weights = best[groups.position(k)]
+        noise = 2 * (np.max(best * (upper - lower)) / plan.final_epsilon) ** 2
+    # User by user, where sizes above 255 count as slightly smaller ones.
+    sampling = user_variance(groups.k[groups.position(k)], p, var_p)
+    exact = float(np.sum(weights**2 * sampling) + noise)
+    assert module.expected_variance(plans, p, var_p) == pytest.approx(exact, rel=1e-9)
 
 
 @given(users=size_tables(), epsilon=st.floats(0.01, 100.0))

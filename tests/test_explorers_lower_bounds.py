@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import numpy as np
 import pytest
 from scipy import optimize
 
-from hetlit import Beta, estimate_ideal, sample_users, user_variance
+from hetlit import (
+    Beta,
+    dp_cramer_rao,
+    estimate_ideal,
+    optimal_weights,
+    sample_users,
+    user_variance,
+)
 from hetlit.baselines import user_mean
 from hetlit.explorers.lower_bounds import (
     EPSILONS,
     LOWER_BOUND,
+    MARKED,
     MEAN,
     SHARES,
     SIZES,
-    lower_bound,
     over_bound,
 )
-from hetlit.explorers.picture import Line
+from hetlit.explorers.picture import coordinates, number, percent
 
 GRID = list(itertools.product(*(p.values for p in LOWER_BOUND.on_page)))
 
@@ -105,27 +113,57 @@ def test_variances_are_those_that_the_estimators_announce(epsilon: float) -> Non
     assert (trace.upper >= 1.0).all()
 
 
-def test_curves_pass_through_the_markers() -> None:
-    picture = lower_bound(users=1000, spread=0.05, epsilon=0.1)
-    marks = {mark.name: mark for mark in picture.panels[0].marks}
-    for name, value in zip(
-        ("ideal, clips nobody", "plain mean"), marks["read below"].y, strict=True
-    ):
-        line = marks[name]
-        assert isinstance(line, Line)
-        logs = np.interp(np.log(0.1), np.log(line.x), np.log(line.y))
-        assert np.exp(logs) == pytest.approx(value, rel=0.01)
+def by_hand(users: int, spread: float, epsilon: float) -> tuple[float, ...]:
+    """Return ideal, plain and no privacy over the bound."""
+    # Twenty kinds of users: with these shares there are as many of each.
+    kinds = np.repeat([1, 10, 100, 1000], [10, 6, 3, 1])
+    each, variances = np.full(20, users // 20), user_variance(kinds, 0.3, spread**2)
+    _, ideal = optimal_weights(variances, np.ones(20), epsilon, counts=each)
+    plain = variances.mean() / users + 2.0 * (1.0 / users / epsilon) ** 2
+    free = 20.0 / (users * np.sum(1.0 / variances))
+    bound = dp_cramer_rao(1.0 / variances, epsilon, counts=each)
+    return ideal / bound, plain / bound, free / bound
 
 
-@pytest.mark.parametrize(
-    ("users", "spread", "epsilon", "words"),
-    [
-        (100, 0.01, 0.01, "The bound itself is 585 times that without privacy"),
-        (1_000_000, 0.3, 1.0, "less than 0.1% above"),
-        (100, 0.01, 1.0, "17.2 times the bound"),
-    ],
-)
-def test_the_reading_is_plain_at_the_extremes(
-    users: int, spread: float, epsilon: float, words: str
-) -> None:
-    assert words in lower_bound(users=users, spread=spread, epsilon=epsilon).reading
+@pytest.mark.parametrize(("users", "spread"), GRID)
+def test_every_mark_is_what_its_name_says(users: int, spread: float) -> None:
+    (panel,) = LOWER_BOUND.at(users=users, spread=spread).panels
+    marks = {mark.name: coordinates(mark) for mark in panel.marks}
+    grid = np.geomspace(0.01, 10.0, 49)
+    curves = np.transpose([by_hand(users, spread, e) for e in grid])
+    names = "ideal, clips nobody", "plain mean", "no privacy"
+    for name, curve in zip(names, curves, strict=True):
+        np.testing.assert_allclose(marks[name]["x"], grid, rtol=1e-12)
+        np.testing.assert_allclose(marks[name]["y"], curve, rtol=1e-9)
+    shaded = marks["out of reach"]
+    assert shaded["x"].tolist() == [panel.x.low, panel.x.high]
+    assert shaded["low"].tolist() == [panel.y.low] * 2
+    assert shaded["high"].tolist() == [1.0, 1.0]
+    assert marks.keys() == {*names, "read below", "out of reach"}
+
+
+@pytest.mark.parametrize("epsilon", MARKED)
+def test_the_reading_has_the_three_ratios_and_two_are_marked(epsilon: float) -> None:
+    def above(ratio: float) -> str:
+        if ratio < 2.0:
+            return f"{percent(ratio - 1.0)} above"
+        return f"{number(ratio)} times"
+
+    for users, spread in GRID:
+        ideal, plain, free = by_hand(users, spread, epsilon)
+        picture = LOWER_BOUND.at(users=users, spread=spread, epsilon=epsilon)
+        marked = coordinates(picture.panels[0].marks[-1])
+        assert marked["x"].tolist() == [epsilon, epsilon]
+        np.testing.assert_allclose(marked["y"], [ideal, plain], rtol=1e-9)
+        assert picture.reading == (
+            f"At epsilon {epsilon:g} the variance of the ideal estimator is "
+            f"{above(ideal)} the bound, and that of the plain mean {above(plain)} it. "
+            f"The bound itself is {above(1.0 / free)} that without privacy."
+        )
+
+
+def test_the_setting_has_the_numbers_of_the_population() -> None:
+    numbers = re.findall(r"[\d,.]*\d", LOWER_BOUND.setting)
+    rest = itertools.chain(*zip(SHARES[1:], SIZES[1:], strict=True))
+    assert SHARES[0] == 50  # "Half of the users"
+    assert [float(n.replace(",", "")) for n in numbers] == [SIZES[0], *rest, MEAN]

@@ -6,25 +6,35 @@ exceeds less than once in 10^7.
 
 from __future__ import annotations
 
+import itertools
 import math
+import re
+from functools import cache
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from hetlit import Beta, estimate_ideal, sample_users, user_variance
-from hetlit.explorers import private_k as module
-from hetlit.explorers.picture import Line
+from hetlit import (
+    Beta,
+    estimate_ideal,
+    initial_mean_error,
+    sample_users,
+    user_variance,
+)
+from hetlit.concentration import standard_width
+from hetlit.explorers.picture import Picture, coordinates, number
 from hetlit.explorers.private_k import (
     CAPS,
     DRAWN,
     K_MAX,
     MEAN,
     PTR,
+    PTR_CAP,
     SECRET_SIZES,
     SPREAD,
     N,
     certified,
-    plain_variance,
     private_plan,
     private_prediction,
     profile,
@@ -32,7 +42,8 @@ from hetlit.explorers.private_k import (
     table,
 )
 from hetlit.private_k import SHARES, estimate_ratio
-from hetlit.ptr import certified_distance, pass_probability, sensitivity_within
+from hetlit.ptr import certified_distance, sensitivity_within
+from hetlit.ratio import ratio_plan
 
 META = Beta(MEAN, SPREAD**2)
 BUDGETS = [float(e) for e in SECRET_SIZES.parameters[1].values]
@@ -41,6 +52,19 @@ PROPOSALS = [float(p) for p in PTR.parameters[0].values]
 
 def everyone() -> np.ndarray:
     return np.repeat(*profile())
+
+
+def marks_of(picture: Picture) -> list[dict[str, dict[str, np.ndarray]]]:
+    """Return the arrays of every mark by its name, one dictionary for each panel."""
+    return [{m.name: coordinates(m) for m in panel.marks} for panel in picture.panels]
+
+
+def is_level(mark: dict[str, np.ndarray], height: float) -> bool:
+    return mark["x"].tolist() == [1.0, K_MAX] and mark["y"] == pytest.approx(height)
+
+
+def numbers_in(sentences: str) -> list[float]:
+    return [float(n.replace(",", "")) for n in re.findall(r"[\d,.]*\d", sentences)]
 
 
 # What secret sizes cost.
@@ -54,22 +78,6 @@ def test_sizes_follow_the_power_law_of_the_chapter() -> None:
     for size in (1, 2, 10, 100):
         share = counts[held <= size].sum() / N
         assert share == pytest.approx(law[:size].sum(), abs=1 / N)
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
-def test_public_sizes_get_what_the_ideal_estimator_announces(epsilon: float) -> None:
-    rng = np.random.default_rng(0)
-    users = sample_users(META, everyone(), rng)
-    trace = estimate_ideal(
-        users, MEAN, SPREAD**2, epsilon, weights="optimal", rng=rng, trace=True
-    ).trace
-    variance, weights = public_prediction(epsilon)
-    assert variance == pytest.approx(trace.objective, rel=1e-9)
-    counts = profile()[1]
-    assert float(counts @ weights) == pytest.approx(1.0)
-    np.testing.assert_allclose(np.repeat(weights, counts), trace.weights, rtol=1e-9)
-    exact = user_variance(everyone(), MEAN, SPREAD**2).mean() / N
-    assert plain_variance(epsilon) == pytest.approx(exact + 2 / (N * epsilon) ** 2)
 
 
 @pytest.mark.parametrize(("cap", "epsilon"), [(1, 0.2), (50, 1.0), (2000, 5.0)])
@@ -118,28 +126,82 @@ def test_the_users_who_give_first_guesses_are_a_part_of_the_gap(epsilon: float) 
     assert public_prediction(epsilon)[0] < with_them < least
 
 
-@pytest.mark.parametrize(("cap", "epsilon"), [(1, 0.1), (50, 1.0), (1000, 10.0)])
-def test_private_weights_are_level_beyond_the_cap(cap: int, epsilon: float) -> None:
-    picture = SECRET_SIZES.at(cap=cap, epsilon=epsilon)
-    marks = {mark.name: mark for mark in picture.panels[1].marks}
-    private, public = marks["private sizes"], marks["ideal, public sizes"]
-    assert isinstance(private, Line)
-    assert isinstance(public, Line)
-    level = private.y[private.x >= cap]
-    assert np.ptp(level) == 0.0
-    assert (np.diff(private.y[private.x <= cap]) > 0).all()
-    assert (np.diff(public.y) > -1e-9).all()
+def ratio_by_hand(cap: int, epsilon: float) -> tuple[float, np.ndarray]:
+    """Return the standard error of the noisy ratio, and everybody's weight."""
+    weights = 1.0 / user_variance(np.minimum(everyone(), cap), MEAN, SPREAD**2)
+    # Four users in five are left for the last step, so sums are that much smaller.
+    total = 0.8 * weights.sum()
+    sampling = 0.8 * np.sum(weights**2 * user_variance(everyone(), MEAN, SPREAD**2))
+    # A user can have any size up to the cap, and a mean at either end of its interval.
+    k = np.arange(1, cap + 1)
+    reach = standard_width(k, N, MEAN, SPREAD**2, 0.05)
+    reach += min(initial_mean_error(N // 10, epsilon, 0.05), 1.0)
+    up = np.minimum(reach, 1 - MEAN) / user_variance(k, MEAN, SPREAD**2)
+    down = np.minimum(reach, MEAN) / user_variance(k, MEAN, SPREAD**2)
+    noise = (up.max() + down.max()) / (0.85 * epsilon)
+    return math.sqrt(sampling + 2 * noise**2) / total, weights / weights.mean()
 
 
-def test_the_reading_names_the_three_errors_and_the_best_cap() -> None:
-    reading = SECRET_SIZES.at(cap=1, epsilon=0.1).reading
-    for error in (
-        math.sqrt(public_prediction(0.1)[0]),
-        math.sqrt(private_prediction(1, 0.1)),
-        math.sqrt(plain_variance(0.1)),
-    ):
-        assert f"{1000 * error:.3g}" in reading
-    assert "The best cap is about 2, with" in reading
+@pytest.mark.parametrize("epsilon", BUDGETS)
+def test_errors_and_weights_are_what_marks_and_reading_say(epsilon: float) -> None:
+    k = everyone()
+    rng = np.random.default_rng(0)
+    ideal = estimate_ideal(
+        sample_users(META, k, rng),
+        *(MEAN, SPREAD**2, epsilon),
+        weights="optimal",
+        rng=rng,
+        trace=True,
+    ).trace
+    public = math.sqrt(ideal.objective)
+    noise = 2 * (1 / N / epsilon) ** 2
+    plain = math.sqrt(user_variance(k, MEAN, SPREAD**2).sum() / N**2 + noise)
+    curve = np.array([ratio_by_hand(int(cap), epsilon)[0] for cap in DRAWN])
+    best = int(np.argmin(curve))
+    for cap in CAPS:
+        private, weights = ratio_by_hand(cap, epsilon)
+        picture = SECRET_SIZES.at(cap=cap, epsilon=epsilon)
+        errors, shown = marks_of(picture)
+        assert is_level(errors["plain mean"], plain)
+        assert is_level(errors["ideal, public sizes"], public)
+        assert errors["private sizes"]["x"].tolist() == DRAWN.tolist()
+        assert errors["private sizes"]["y"] == pytest.approx(curve, rel=1e-9)
+        assert errors["chosen cap"]["x"] == cap
+        assert errors["chosen cap"]["y"] == pytest.approx(private, rel=1e-9)
+
+        assert is_level(shown["plain mean"], 1.0)
+        for name, expected in (
+            ("ideal, public sizes", N * ideal.weights),
+            ("private sizes", weights),
+        ):
+            sizes, drawn = shown[name]["x"], shown[name]["y"]
+            users = np.searchsorted(k, sizes)  # for each size the first who holds it
+            assert (k[users] == sizes).all()
+            assert (sizes[0], sizes[-1]) == (k[0], k[-1])
+            assert drawn == pytest.approx(expected[users], rel=1e-9)
+
+        assert picture.reading == (
+            f"Standard errors, in thousandths: {number(1000 * public)} with public "
+            f"sizes, {number(1000 * private)} with private ones capped at "
+            f"{number(cap)}, {number(1000 * plain)} for the plain mean. The best cap "
+            f"is about {number(DRAWN[best])}, with {number(1000 * curve[best])}."
+        )
+
+
+@pytest.mark.parametrize("epsilon", BUDGETS)
+def test_weights_rise_with_public_sizes_and_up_to_the_cap(epsilon: float) -> None:
+    for cap in CAPS:
+        shown = marks_of(SECRET_SIZES.at(cap=cap, epsilon=epsilon))[1]
+        private, public = shown["private sizes"], shown["ideal, public sizes"]
+        assert len(set(private["y"][private["x"] >= cap])) <= 1
+        assert (np.diff(private["y"][private["x"] <= cap]) > 0).all()
+        assert (np.diff(public["y"]) > -1e-9).all()
+        assert public["y"][-1] > public["y"][-2]
+
+
+def test_the_setting_has_the_numbers_of_the_population() -> None:
+    assert numbers_in(SECRET_SIZES.setting) == [N, K_MAX, MEAN, SPREAD]
+    assert np.median(everyone()) <= 3  # "most of them small"
 
 
 # The test of propose-test-release.
@@ -150,18 +212,73 @@ def bound(distance: int) -> float:
     return sensitivity_within(plan, N, sums.total_weight, sums.total_offset, distance)
 
 
-def test_the_distance_is_where_the_curve_crosses_the_proposal() -> None:
-    plan, sums = table()
-    for proposal in PROPOSALS:
-        distance = certified_distance(plan, sums, N, proposal / 1000)
-        if distance >= 0:
-            assert bound(distance) <= proposal / 1000
-        if distance < N:
-            assert bound(distance + 1) > proposal / 1000
-        picture = PTR.at(proposal=proposal)
-        for panel in picture.panels:
-            line = next(mark for mark in panel.marks if mark.name == "distance")
-            assert line.x == (max(distance, 1), max(distance, 1))
+@cache
+def bounds_by_hand() -> np.ndarray:
+    """Return the certified bound for 0, 1, ..., N replaced users, in thousandths."""
+    users = sample_users(META, everyone(), np.random.default_rng(404))
+    variances = user_variance(np.minimum(users.k, 50), MEAN, SPREAD**2)
+    reach = 0.05 + np.sqrt(variances * 2 * math.log(2 * N / 0.05))
+    offsets = np.clip(users.means - MEAN, -reach, reach)
+    offsets = np.clip(offsets, -MEAN, 1 - MEAN)
+    sums = float(np.sum(1 / variances)), float(np.sum(offsets / variances))
+    plan = ratio_plan(MEAN, SPREAD**2, 50, n=N, alpha=0.05, width=None)
+    return 1000 * np.array(
+        [sensitivity_within(plan, N, *sums, d) for d in range(N + 1)]
+    )
+
+
+@pytest.mark.parametrize("proposal", PROPOSALS)
+def test_the_distance_and_the_chance_are_what_marks_and_reading_say(
+    proposal: float,
+) -> None:
+    bounds = bounds_by_hand()
+    assert (np.diff(bounds) >= 0).all()
+    distance = int(np.sum(bounds <= proposal)) - 1
+    place = max(distance, 1)
+    for epsilon, delta in itertools.product(*(p.values for p in PTR.parameters[1:])):
+        bar = math.log(1 / (2 * delta)) / epsilon
+        noisy = stats.laplace(scale=1 / epsilon)
+        chance = noisy.sf(bar - distance)
+        picture = PTR.at(proposal=proposal, epsilon=epsilon, delta=delta)
+        upper, lower = marks_of(picture)
+
+        assert upper["proposal"]["x"].tolist() == [1.0, N]
+        assert upper["proposal"]["y"].tolist() == [proposal, proposal]
+        curve = upper["certified bound"]
+        assert (curve["x"][0], curve["x"][-1]) == (1, N)
+        assert curve["y"] == pytest.approx(bounds[curve["x"].astype(int)], rel=1e-9)
+        assert upper["distance"]["x"].tolist() == [place, place]
+
+        assert lower["bar"]["x"] == pytest.approx(bar)
+        assert lower["distance"]["x"].tolist() == [place, place]
+        assert lower["this table"]["x"] == place
+        assert lower["this table"]["y"] == pytest.approx(chance)
+        curve = lower[""]
+        assert (curve["x"][0], curve["x"][-1]) == (1, N)
+        assert (np.diff(curve["x"]) >= 0).all()
+        assert curve["y"] == pytest.approx(noisy.sf(bar - curve["x"]))
+
+        if distance < 0:
+            assert chance < delta
+            assert picture.reading == (
+                f"The proposal is below the bound for the table itself, "
+                f"{number(bounds[0])} thousandths. So the distance is −1, and the test "
+                f"passes with probability {number(chance)}, below delta, "
+                f"{number(delta)}."
+            )
+        else:
+            replaced = f"up to {distance:,}" if distance < N else "all 10,000"
+            passes = f"with probability {number(chance)}"
+            if 1 - chance <= 1 / 2000:
+                passes = "nearly always, with at most 1 failure in 2,000"
+            assert picture.reading == (
+                f"The proposal is certain to hold with {replaced} users replaced; the "
+                f"bar is at {number(bar)}. The test passes {passes}."
+            )
+
+
+def test_the_setting_has_the_numbers_of_the_table() -> None:
+    assert numbers_in(PTR.setting) == [N, K_MAX, PTR_CAP]
 
 
 def test_the_curve_begins_at_the_local_bound_and_ends_at_the_global_one() -> None:
@@ -187,36 +304,6 @@ def test_replaced_users_move_the_mean_by_no_more_than_the_curve_says() -> None:
         assert 0.3 * bound(distance) < moved <= bound(distance) * (1 + 1e-9)
 
 
-def test_a_table_at_the_bar_passes_half_the_time() -> None:
-    for epsilon in (0.05, 1.0):
-        for delta in (1e-9, 1e-3):
-            picture = PTR.at(epsilon=epsilon, delta=delta)
-            bar = next(m for m in picture.panels[1].marks if m.name == "bar")
-            assert pass_probability(bar.x[0], epsilon, delta) == pytest.approx(0.5)
-
-
-def test_the_chance_to_pass_is_that_of_laplace_noise() -> None:
-    rng = np.random.default_rng(0)
-    plan, sums = table()
-    distance = certified_distance(plan, sums, N, 0.38 / 1000)
-    noisy = distance + rng.laplace(0.0, 1 / 0.1, size=100_000)
-    share = np.mean(noisy >= math.log(1 / 2e-6) / 0.1)
-    point = PTR.at().panels[1].marks[-1]
-    assert abs(share - point.y[0]) < 6 * 0.5 / math.sqrt(100_000)
-
-
-@pytest.mark.parametrize("epsilon", [0.05, 1.0])
-@pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-3])
-def test_a_proposal_below_the_curve_passes_with_less_than_delta(
-    epsilon: float, delta: float
-) -> None:
-    picture = PTR.at(proposal=0.35, epsilon=epsilon, delta=delta)
-    chance = picture.panels[1].marks[-1].y[0]
-    assert chance == pytest.approx(delta * math.exp(-epsilon))
-    assert "distance is −1" in picture.reading
-    assert "below delta" in picture.reading
-
-
 def test_a_tenth_above_the_flat_part_holds_for_more_than_a_hundred() -> None:
     plan, sums = table()
     assert certified_distance(plan, sums, N, 1.1 * bound(0)) > 100
@@ -236,10 +323,3 @@ def test_a_smaller_epsilon_asks_for_a_higher_proposal() -> None:
         )
     assert needed == sorted(needed, reverse=True)
     assert needed[0] > needed[-1]
-
-
-def test_the_reading_of_the_test_is_plain_at_the_extremes() -> None:
-    assert "with all 10,000 users replaced" in PTR.at(proposal=5.0).reading
-    assert "nearly always" in PTR.at(proposal=5.0).reading
-    assert "probability 0.915" in PTR.at().reading
-    assert module._passes(0.9994) == "passes with probability 0.999"

@@ -8,40 +8,32 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
 
-from hetlit import estimate_ideal, estimate_public_size, user_variance
+from hetlit import (
+    estimate_ideal,
+    estimate_public_size,
+    optimal_weights,
+    user_variance,
+)
 from hetlit.baselines import user_mean
-from hetlit.explorers import public_size as module
-from hetlit.explorers.picture import Points
+from hetlit.concentration import standard_width
+from hetlit.explorers.picture import Line, Points, coordinates, number
 from hetlit.explorers.public_size import (
     MEAN,
     REALIZABLE,
     RUNS,
+    SHARES,
     SIZES,
+    USERS,
     hundred_runs,
     populations,
     standard_errors,
 )
 from hetlit.grouping import by_size
-
-
-@pytest.mark.parametrize(("n", "epsilon"), [(300, 0.5), (10_000, 1.0)])
-def test_the_runs_are_those_of_the_library(n: int, epsilon: float) -> None:
-    values, guesses = hundred_runs(n, epsilon, 0.02, seed=3)
-    rng = np.random.default_rng(3)
-    tables = populations(n, 0.02, rng)
-    for run, users in enumerate(tables[:20]):
-        auto = estimate_public_size  # without plans made in advance
-        assert values["plain mean"][run] == user_mean(users, epsilon, rng=rng).value
-        assert values["auto"][run] == (found := auto(users, epsilon, rng=rng)).value
-        ideal = estimate_ideal(
-            users, MEAN, 0.02**2, epsilon, weights="optimal", rng=rng
-        )
-        assert values["ideal"][run] == pytest.approx(ideal.value, rel=1e-12)
-        assert guesses == (len(found.ledger.steps) == 4)
 
 
 def test_a_population_has_the_shares_and_the_variances_that_it_should() -> None:
@@ -61,19 +53,90 @@ def test_a_population_has_the_shares_and_the_variances_that_it_should() -> None:
         assert abs(float(counts @ squares) / total - expected) < 6 * error
 
 
-@pytest.mark.parametrize("spread", [0.01, 0.1])
-def test_standard_errors_are_those_that_the_estimators_announce(spread: float) -> None:
-    n, epsilon = 3000, 0.5
-    rng = np.random.default_rng(2)
-    users = populations(n, spread, rng)[0]
-    plain, ideal = standard_errors(n, epsilon, spread)
-    announced = estimate_ideal(
-        users, MEAN, spread**2, epsilon, weights="optimal", rng=rng, trace=True
-    ).trace.objective
-    assert ideal**2 == pytest.approx(announced, rel=1e-12)
-    variances = user_variance(np.repeat(SIZES, [1500, 900, 450, 150]), MEAN, spread**2)
-    exact = variances.mean() / n + 2.0 / (n * epsilon) ** 2
-    assert plain**2 == pytest.approx(exact, rel=1e-12)
+def by_hand(n: int, epsilon: float, spread: float) -> tuple[float, float]:
+    """Return the standard errors of the plain mean and of the ideal estimator."""
+    # Twenty kinds of users: with these shares there are as many of each.
+    kinds = np.repeat([1, 5, 50, 500], [10, 6, 3, 1])
+    variances = user_variance(kinds, 0.3, spread**2)
+    plain = variances.mean() / n + 2.0 * (1.0 / n / epsilon) ** 2
+    reach = standard_width(kinds, n, 0.3, spread**2, 0.05)
+    widths = np.minimum(0.3 + reach, 1.0) - np.maximum(0.3 - reach, 0.0)
+    each = np.full(20, n // 20)
+    _, ideal = optimal_weights(variances, widths, epsilon, counts=each)
+    return math.sqrt(plain), math.sqrt(ideal)
+
+
+def run_afresh(
+    n: int, epsilon: float, spread: float, seed: int
+) -> tuple[dict[str, np.ndarray], bool]:
+    """Return the errors of a hundred runs, and whether auto made first guesses."""
+    rng = np.random.default_rng(seed)
+    errors: dict[str, list[float]] = {"plain mean": [], "auto": [], "ideal": []}
+    for users in populations(n, spread, rng):
+        auto = estimate_public_size  # without plans made in advance
+        errors["plain mean"].append(user_mean(users, epsilon, rng=rng).value - 0.3)
+        errors["auto"].append((found := auto(users, epsilon, rng=rng)).value - 0.3)
+        ideal = estimate_ideal(
+            users, 0.3, spread**2, epsilon, weights="optimal", rng=rng
+        )
+        errors["ideal"].append(ideal.value - 0.3)
+    arrays = {name: np.array(values) for name, values in errors.items()}
+    return arrays, len(found.ledger.steps) == 4
+
+
+# All budgets with all spreads, all numbers of users with all spreads, and all seeds.
+_, EPSILONS, SEEDS, SPREADS = (p.values for p in REALIZABLE.parameters)
+POSITIONS = [
+    (USERS[i % len(USERS)], epsilon, spread, SEEDS[i % len(SEEDS)])
+    for i, (epsilon, spread) in enumerate(itertools.product(EPSILONS, SPREADS))
+]
+
+
+@pytest.mark.parametrize(("n", "epsilon", "spread", "seed"), POSITIONS)
+def test_runs_and_theory_are_what_marks_and_reading_say(
+    n: int, epsilon: float, spread: float, seed: int
+) -> None:
+    picture = REALIZABLE.at(users=n, epsilon=epsilon, spread=spread, seed=seed)
+    errors, guesses = run_afresh(n, epsilon, spread, seed)
+    unit = by_hand(n, epsilon, spread)[1]
+    upper, lower = picture.panels
+    dots = {mark.name: coordinates(mark) for mark in upper.marks}
+    assert dots.pop("truth")["y"].tolist() == [0.0, 0.0]
+    assert dots.keys() == errors.keys()
+    for name, dot in dots.items():
+        assert dot["x"].tolist() == list(range(1, 101))
+        # Dots beyond the axis stand at its edge.
+        expected = np.clip(np.sort(errors[name]) / unit, upper.y.low, upper.y.high)
+        np.testing.assert_allclose(dot["y"], expected, rtol=1e-9, atol=1e-9)
+
+    typical = {name: math.sqrt(np.mean(values**2)) for name, values in errors.items()}
+    markers = {m.name: m for m in lower.marks if isinstance(m, Points)}
+    lines = {m.look: m for m in lower.marks if isinstance(m, Line)}
+    assert markers.keys() == errors.keys()
+    for name, marker in markers.items():
+        assert marker.x == [n]
+        assert marker.y == pytest.approx([typical[name]], rel=1e-9)
+    theory = np.transpose([by_hand(m, epsilon, spread) for m in USERS])
+    for name, curve in zip(("plain mean", "ideal"), theory, strict=True):
+        line = lines.pop(markers[name].look)
+        assert line.x == USERS
+        np.testing.assert_allclose(line.y, curve, rtol=1e-9)
+    assert not lines
+
+    plain, auto, ideal = (number(1000 * value) for value in typical.values())
+    plan = "starts with private" if guesses else "makes no"
+    assert picture.reading == (
+        f"Root mean squared errors of these hundred runs, in thousandths: {plain} for "
+        f"the plain mean, {auto} for auto, {ideal} for the ideal estimator. "
+        f"With these sizes and this budget auto {plan} first guesses."
+    )
+
+
+def test_the_setting_has_the_numbers_of_the_population() -> None:
+    numbers = re.findall(r"[\d.]*\d", REALIZABLE.setting)
+    rest = itertools.chain(*zip(SHARES[1:], SIZES[1:], strict=True))
+    assert SHARES[0] == 50  # "Half of the users"
+    assert [float(n) for n in numbers] == [SIZES[0], *rest, MEAN]
 
 
 @pytest.mark.parametrize(("n", "epsilon"), [(300, 0.1), (3000, 1.0)])
@@ -100,30 +163,3 @@ def test_with_first_guesses_auto_stays_close_to_the_ideal_estimator() -> None:
             errors = {name: np.std(v - MEAN) for name, v in values.items()}
             assert errors["auto"] < 1.4 * errors["ideal"]
     assert 15 < guessed < 49
-
-
-def test_dots_are_sorted_and_drawn_in_units_of_the_ideal_error() -> None:
-    picture = REALIZABLE.at(users=1000, epsilon=5.0)
-    values, _ = hundred_runs(1000, 5.0, 0.02, seed=1)
-    unit = standard_errors(1000, 5.0, 0.02)[1]
-    for mark in picture.panels[0].marks:
-        if isinstance(mark, Points):
-            assert (np.diff(mark.y) >= 0).all()
-            inside = np.abs(mark.y) < module.EDGE
-            expected = np.sort(values[mark.name] - MEAN) / unit
-            np.testing.assert_allclose(mark.y[inside], expected[inside], rtol=1e-12)
-
-
-def test_markers_stand_at_the_root_mean_squared_errors() -> None:
-    picture = REALIZABLE.at()
-    values, _ = hundred_runs(3000, 1.0, 0.02, seed=1)
-    shown = {m.name: m.y[0] for m in picture.panels[1].marks if isinstance(m, Points)}
-    for name, released in values.items():
-        error = math.sqrt(np.mean((released - MEAN) ** 2))
-        assert shown[name] == pytest.approx(error, rel=1e-12)
-        assert f"{1000 * error:.3g} for" in picture.reading
-
-
-def test_the_reading_says_whether_there_were_first_guesses() -> None:
-    assert "makes no first guesses" in REALIZABLE.at(users=300, epsilon=0.1).reading
-    assert "private first guesses" in REALIZABLE.at(users=30_000).reading
