@@ -164,7 +164,7 @@ def test_every_mark_is_what_it_says(users):
         (marker,) = upper.values()
         assert marker == {"x": [half_width], "y": pytest.approx([errors.sum()])}
         assert panels[0].y.low <= errors.sum() <= panels[0].y.high
-        band, law = lower["this interval"], lower[""]
+        band, law = lower["this interval"], lower["law of one user's mean"]
         assert tuple(band["x"]) == ends
         assert (band["low"] == panels[1].y.low).all()
         assert (band["high"] == panels[1].y.high).all()

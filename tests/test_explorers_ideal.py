@@ -102,7 +102,7 @@ def test_every_mark_is_what_it_says(epsilon):
         "sampling alone": inverse_variance_weights(VARIANCE),
         # With next to no budget noise is all there is.
         "noise alone": optimal_weights(VARIANCE, WIDTH, 1e-6)[0],
-        "best threshold": best,
+        "weights at the best threshold": best,
     }
     curves = {level: parts(level, epsilon) for level in np.geomspace(2.0, 30.0, 45)}
     for level in LEVELS:
@@ -119,7 +119,7 @@ def test_every_mark_is_what_it_says(epsilon):
         assert upper.keys() == markers.keys()
         for name, (x, y) in markers.items():
             assert upper[name] == {"x": pytest.approx([x]), "y": pytest.approx([y])}
-        rules["this threshold"] = truncated(level)
+        rules["weights at this threshold"] = truncated(level)
         assert lower.keys() == rules.keys()
         for name, weights in rules.items():
             users = np.searchsorted(HELD, lower[name]["x"])
@@ -182,7 +182,7 @@ def test_below_the_smallest_precision_nothing_changes():
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_best_weights_run_parallel_to_those_for_one_error_or_the_other(epsilon):
     _, lower = panels(5.0, epsilon)
-    names = "noise alone", "best threshold", "sampling alone"
+    names = "noise alone", "weights at the best threshold", "sampling alone"
     noise, best, sampling = (np.diff(np.log(lower[name]["y"])) for name in names)
     threshold, _ = best_threshold(VARIANCES, WIDTHS, epsilon, counts=COUNTS)
     held_back = 1.0 / np.sqrt(VARIANCES[SHOWN]) > threshold

@@ -139,7 +139,7 @@ def test_every_mark_is_what_its_name_says(users: int, spread: float) -> None:
     assert shaded["x"].tolist() == [panel.x.low, panel.x.high]
     assert shaded["low"].tolist() == [panel.y.low] * 2
     assert shaded["high"].tolist() == [1.0, 1.0]
-    assert marks.keys() == {*names, "read below", "out of reach"}
+    assert marks.keys() == {*names, "in the sentence below", "out of reach"}
 
 
 @pytest.mark.parametrize("epsilon", MARKED)

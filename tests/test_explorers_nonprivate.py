@@ -52,8 +52,8 @@ def test_every_number_of_the_reading_is_what_it_says(spread):
             f"{percent(best.max())} of the total."
         ) in reading
         assert reading.endswith(
-            f"equal weights have {number(excess[0])} and "
-            f"weights in proportion to samples {number(excess[1])}."
+            f" The variance is {number(excess[0])} times the least with equal weights "
+            f"and {number(excess[1])} times with weights in proportion to samples."
         )
 
 
@@ -75,7 +75,8 @@ def test_without_spread_the_best_weights_count_samples_however_many(times):
     shown = marks_of(times, 0.0)
     best, pooled = shown["best: inverse variance"], shown["in proportion to samples"]
     assert np.allclose(best["y"], pooled["y"])
-    assert weights(times=times, spread=0.0).reading.endswith("samples 1.")
+    reading = weights(times=times, spread=0.0).reading
+    assert reading.endswith("and 1 times with weights in proportion to samples.")
 
 
 @pytest.mark.parametrize("spread", SPREADS[1:])

@@ -253,7 +253,7 @@ def test_the_distance_and_the_chance_are_what_marks_and_reading_say(
         assert lower["distance"]["x"].tolist() == [place, place]
         assert lower["this table"]["x"] == place
         assert lower["this table"]["y"] == pytest.approx(chance)
-        curve = lower[""]
+        curve = lower["chance to pass"]
         assert (curve["x"][0], curve["x"][-1]) == (1, N)
         assert (np.diff(curve["x"]) >= 0).all()
         assert curve["y"] == pytest.approx(noisy.sf(bar - curve["x"]))
@@ -262,9 +262,9 @@ def test_the_distance_and_the_chance_are_what_marks_and_reading_say(
             assert chance < delta
             assert picture.reading == (
                 f"The proposal is below the bound for the table itself, "
-                f"{number(bounds[0])} thousandths. So the distance is −1, and the test "
-                f"passes with probability {number(chance)}, below delta, "
-                f"{number(delta)}."
+                f"{number(bounds[0])} thousandths. So the distance is −1, drawn at "
+                f"the left edge, and the test passes with probability "
+                f"{number(chance)}, below delta, {number(delta)}."
             )
         else:
             replaced = f"up to {distance:,}" if distance < N else "all 10,000"

@@ -85,7 +85,7 @@ def test_methods_without_guesses_come_close_to_their_variances_when_simulated(
     methods: dict[str, Callable[[Users], Trace]] = {
         "plain mean": lambda users: user_mean(users, epsilon, **options).trace,
         "median": lambda users: median_truncation(users, epsilon, **options).trace,
-        "samples, up to 100 each": lambda users: (
+        "cap of 100 samples a user": lambda users: (
             pooled_mean(users.capped(CAP, rng), epsilon, **options).trace
         ),
         "auto, cautious": lambda users: (
@@ -161,7 +161,7 @@ def by_definition(
     return {
         "plain mean": released(k, np.ones(20)),
         "median": released(np.full(20, k[10]), upper_half),
-        "samples, up to 100 each": released(up_to_100, up_to_100),
+        "cap of 100 samples a user": released(up_to_100, up_to_100),
         auto: expected_variance(made, 0.3, spread**2),
     }
 

@@ -31,6 +31,7 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.fileutil import copy_asset_file
 
 from hetlit.explorers import EXPLORERS, Explorer
+from hetlit.explorers.explorer import told
 from hetlit.explorers.picture import Axis, Mark, Panel, Picture, Points, coordinates
 from hetlit.plots.explorers import draw
 
@@ -49,7 +50,7 @@ PAGE = """\
 </div>
 <p class="explorer-reading">{reading}</p>
 <p class="explorer-notice"><strong>What to notice.</strong> {notice}</p>
-<noscript><p>With JavaScript this picture has sliders.</p></noscript>
+<noscript><p>Drawn for: {drawn_for}. With JavaScript there are sliders.</p></noscript>
 <script type="application/json">{data}</script>
 </hetlit-explorer>
 """
@@ -226,6 +227,7 @@ def explorer_node(name: str, env: BuildEnvironment) -> nodes.Node:
         description=html.escape(explorer.description),
         reading=html.escape(explorer.at().reading),
         notice=html.escape(explorer.notice),
+        drawn_for=html.escape(told(explorer.on_page)),
         data=data.read_text(encoding="utf-8"),
     )
     return nodes.raw("", page, format="html")

@@ -165,6 +165,8 @@ class HetlitExplorer extends HTMLElement {
     input.value = parameter.start;
     // The slider itself says its value to a screen reader; the output shows it.
     const output = html("output", { for: id, "aria-live": "off" }, parameter.texts[parameter.start]);
+    // Room for the longest value, so that the slider stays where the finger is.
+    output.style.minWidth = `${Math.max(...parameter.texts.map((text) => text.length))}ch`;
     if (!parameter.choice) input.setAttribute("aria-valuetext", output.textContent);
     input.addEventListener("input", () => this.update());
     const box = html("div", {}, html("label", { for: id }, parameter.label), output, input);

@@ -108,7 +108,7 @@ def over(ratio: float) -> str:
 
 def _errors(curves: Floats, here: tuple[float, float]) -> Panel:
     x = Axis("half-width of the clipping interval", 0.02, 1.0, log=True)
-    y = Axis("squared error (1: no privacy)", 1e-3, 1e5, True, (1e-3, 0.1, 10.0, 1e3))
+    y = Axis("squared error (1: no privacy)", 1e-3, 1e5, True, (0.01, 1.0, 100.0, 1e4))
     bias, sampling, noise = np.maximum(curves, NOTHING)
     marks = (
         Line(HALF_WIDTHS, bias, "purple", "bias"),
@@ -126,7 +126,7 @@ def _law(low: float, high: float) -> Panel:
     shown = x.high >= MEANS
     marks = (
         Band((low, high), (0.0, 0.0), (y.high, y.high), "ink", "this interval"),
-        Line(MEANS[shown], LAW[shown], "blue"),
+        Line(MEANS[shown], LAW[shown], "ink", "law of one user's mean"),
     )
     return Panel(x, y, marks)
 
@@ -156,9 +156,9 @@ CLIPPING = Explorer(
         ),
     ),
     notice=(
-        "A wide interval pays with noise, a narrow one with bias. Beside the sampling "
-        "error noise fades as users are added, and bias grows: more users need a wider "
-        "interval."
+        "A wide interval pays with noise, a narrow one with bias. Compared with the "
+        "sampling error, noise fades and bias grows as users are added: more users "
+        "need a wider interval."
     ),
     description=(
         "Two panels. The upper one shows parts of the squared error of a clipped "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,20 @@ class Parameter:
             return tuple(str(value) for value in self.values)
         return tuple(self.write(value) for value in self.values)
 
+    @property
+    def default_text(self) -> str:
+        """The default as a reader sees it."""
+        return self.texts[self.values.index(self.default)]
+
+
+def told(parameters: Iterable[Parameter]) -> str:
+    """Return parameters with their defaults, in words.
+
+    >>> told([Parameter("p", "population mean", (0.2, 0.3), 0.3)])
+    'population mean = 0.3'
+    """
+    return "; ".join(f"{p.label} = {p.default_text}" for p in parameters)
+
 
 @dataclass(frozen=True)
 class Explorer:
@@ -79,14 +93,8 @@ class Explorer:
     @property
     def setting_on_page(self) -> str:
         """The setting, with the parameters that readers of the page cannot move."""
-        fixed = [
-            f"{p.label} = {p.texts[p.values.index(p.default)]}"
-            for p in self.parameters
-            if not p.on_page
-        ]
-        return (
-            f"{self.setting} Fixed here: {'; '.join(fixed)}." if fixed else self.setting
-        )
+        fixed = told(p for p in self.parameters if not p.on_page)
+        return f"{self.setting} Fixed here: {fixed}." if fixed else self.setting
 
     @property
     def defaults(self) -> dict[str, Value]:

@@ -118,7 +118,7 @@ BUDGET = Explorer(
     title="What are first guesses worth?",
     setting=(
         "Users with 100 samples each, from a population with mean 0.5 and spread 0.02. "
-        "Half of the share is for a first mean and half for the spread."
+        "Half of the share is for a first mean, half for the spread of users' means."
     ),
     picture=budget,
     parameters=(

@@ -97,7 +97,7 @@ def verdict(ratio: float, best: float) -> str:
 def _errors(
     curves: Floats, here: tuple[float, float], best: tuple[float, float]
 ) -> Panel:
-    x = Axis("threshold on weights", 2.0, 30.0, log=True)
+    x = Axis("threshold on 1/standard deviation", 2.0, 30.0, log=True)
     y = Axis("standard deviation", 2e-4, 0.2, log=True)
     sampling, noise, both = curves
     marks = (
@@ -117,8 +117,8 @@ def _weights(level: float, best: float) -> Panel:
     rules = {
         "sampling alone": ("green", inverse_variance_weights(VARIANCES, counts=COUNTS)),
         "noise alone": ("vermillion", _truncated(PRECISIONS.min())),
-        "best threshold": ("purple", _truncated(best)),
-        "this threshold": ("ink", _truncated(level)),
+        "weights at the best threshold": ("purple", _truncated(best)),
+        "weights at this threshold": ("ink", _truncated(level)),
     }
     marks = tuple(
         Line(SIZES[SHOWN], 100.0 * weights[SHOWN], look, name)
@@ -144,7 +144,7 @@ THRESHOLD = Explorer(
     ),
     picture=threshold,
     parameters=(
-        Parameter("level", "threshold on weights", (*LOW, *HIGH), 10.0),
+        Parameter("level", "threshold on 1/standard deviation", (*LOW, *HIGH), 10.0),
         Parameter(
             "epsilon",
             "privacy budget epsilon",

@@ -51,7 +51,7 @@ def lower_bound(*, users: int, spread: float, epsilon: float) -> Picture:
         Line(EPSILONS, curves[1], "vermillion", "plain mean"),
         Line(EPSILONS, curves[0], "blue", "ideal, clips nobody"),
         Line(EPSILONS, curves[2], "green", "no privacy"),
-        Points([epsilon, epsilon], [ideal, plain], "purple", "read below"),
+        Points([epsilon, epsilon], [ideal, plain], "purple", "in the sentence below"),
     )
     return Picture(
         (Panel(x, y, marks),),
@@ -90,7 +90,9 @@ LOWER_BOUND = Explorer(
             (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3),
             0.05,
         ),
-        Parameter("epsilon", "privacy budget epsilon", MARKED, 1.0, on_page=False),
+        Parameter(
+            "epsilon", "epsilon in the sentence below", MARKED, 1.0, on_page=False
+        ),
     ),
     notice=(
         "No private estimator that is unbiased for every population gets into the "

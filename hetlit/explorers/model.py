@@ -34,8 +34,9 @@ def variance(*, size: int, spread: float, p: float) -> Picture:
     y = Axis("variance of her mean", 1e-5, 0.3, log=True)
     marks = (
         level(x, max(var_p, NOTHING), "purple", "people: her rate"),
-        Line(SIZES, coins / SIZES, "green", "coins: her samples"),
+        # Where people do not differ the coins are the total: dashes on a line.
         Line(SIZES, user_variance(SIZES, p, var_p), "blue", "total"),
+        Line(SIZES, coins / SIZES, "green", "coins: her samples"),
         Points([size], [total], "vermillion", "this user"),
     )
     return Picture(

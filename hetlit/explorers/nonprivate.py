@@ -35,9 +35,9 @@ def weights(*, times: int, spread: float) -> Picture:
         (Panel(x, y, marks),),
         reading=(
             f"The best weights give the largest of {len(held)} users, who holds "
-            f"{number(held[0])} samples, {percent(best[0])} of the total. Divided by "
-            f"the least variance, equal weights have {number(excess[0])} and weights "
-            f"in proportion to samples {number(excess[1])}."
+            f"{number(held[0])} samples, {percent(best[0])} of the total. The "
+            f"variance is {number(excess[0])} times the least with equal weights and "
+            f"{number(excess[1])} times with weights in proportion to samples."
         ),
     )
 

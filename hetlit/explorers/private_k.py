@@ -157,8 +157,9 @@ SECRET_SIZES = Explorer(
     title="What does it cost to keep sizes secret?",
     setting=(
         "10,000 users with sizes up to 2,000, most of them small. The population mean "
-        "is 0.3 and the spread of users' rates 0.02. Private sizes are those of the "
-        "noisy ratio, whose first guesses are taken to be right."
+        "is 0.3 and the spread of users' rates 0.02. The line for "
+        "private sizes is that of the noisy ratio, which sets a fifth of the users "
+        "aside for first guesses; these are taken to be right."
     ),
     picture=secret_sizes,
     parameters=(
@@ -235,8 +236,9 @@ def ptr(*, proposal: float, epsilon: float, delta: float) -> Picture:
     if distance < 0:
         reading = (
             f"The proposal is below the bound for the table itself, "
-            f"{number(1000 * here)} thousandths. So the distance is −1, and the test "
-            f"passes with probability {number(chance)}, below delta, {number(delta)}."
+            f"{number(1000 * here)} thousandths. So the distance is −1, drawn at the "
+            f"left edge, and the test passes with probability {number(chance)}, below "
+            f"delta, {number(delta)}."
         )
     else:
         replaced = f"up to {distance:,}" if distance < N else f"all {N:,}"
@@ -260,7 +262,7 @@ def ptr(*, proposal: float, epsilon: float, delta: float) -> Picture:
                 probability,
                 (
                     upright(probability, bar, "ink", "bar"),
-                    Line(near, passes, "blue"),
+                    Line(near, passes, "purple", "chance to pass"),
                     upright(probability, place, "green", "distance"),
                     Points([place], [chance], "purple", "this table"),
                 ),

@@ -36,7 +36,7 @@ MEAN, MEDIAN_SIZE, CLASSES, LARGEST = 0.3, 10, 20, 10_000
 USERS = (100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 EPSILONS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 CAP = 100
-CAPPED = f"samples, up to {CAP} each"
+CAPPED = f"cap of {CAP} samples a user"
 # Median truncation has no look, because it wins nowhere.
 LOOKS = {
     "plain mean": "vermillion",
@@ -159,7 +159,8 @@ WINNERS = Explorer(
     chapter="public_size",
     title="Which method wins where?",
     setting=(
-        "Sizes are public, with median 10, and log-normal. The population mean is 0.3."
+        "Sizes are public: twenty quantiles of a log-normal law with median 10, each "
+        "for a twentieth of the users. The population mean is 0.3."
     ),
     picture=winners,
     parameters=(
@@ -173,10 +174,12 @@ WINNERS = Explorer(
     ),
     notice=(
         "With few users and little budget, at the lower left, nothing beats the plain "
-        "mean; the more unequal sizes are, the less of the map is left to it. Median "
-        "truncation wins nowhere. Of methods within one per cent of the best, the "
-        "simplest gets the cell. The ideal estimator is a yardstick and no bound: its "
-        "intervals are wide, and narrower ones can do slightly better."
+        "mean; the more unequal sizes are, the less of the map is left to it, down to "
+        "that corner. Median truncation takes as many samples from each user in the "
+        "upper half as the median user holds, and wins nowhere. Of methods within one "
+        "per cent of the best, the simplest gets the cell. The ideal estimator is a "
+        "yardstick and no bound: its intervals are wide, and narrower ones can do "
+        "slightly better."
     ),
     description=(
         "A map with the number of users across and epsilon upwards, log scales. At "

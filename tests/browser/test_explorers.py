@@ -155,8 +155,11 @@ def test_without_javascript_a_figure_with_alternative_text_remains(open_page, na
     assert image.get_attribute("alt") == explorer.description
     assert image.bounding_box()["width"] > 300
     assert box.locator("input, select, button").count() == 0
-    assert explorer.title in box.inner_text()
-    assert explorer.at().reading in box.inner_text()
+    text = box.inner_text()
+    for said in (explorer.title, explorer.setting_on_page, explorer.at().reading):
+        assert said in text
+    for parameter in explorer.on_page:
+        assert f"{parameter.label} = {parameter.default_text}" in text
 
 
 @pytest.mark.parametrize("width", [390, 1280])
@@ -239,6 +242,19 @@ def test_a_finger_moves_a_slider(open_page):
     expect(slider).to_have_attribute("aria-valuetext", size.texts[-1])
 
 
+def test_on_a_phone_sliders_stay_under_the_finger_whatever_they_say(open_page):
+    visit = open_page(GALLERY, width=390, reduced_motion="reduce")
+    for name, explorer in EXPLORERS.items():
+        top = element(visit, name).bounding_box()["y"]
+        for parameter in explorer.on_page:
+            slider, places = control(visit, name, parameter), set()
+            for key in ("Home", *["ArrowRight"] * len(parameter.values)):
+                slider.press(key)
+                moved = element(visit, name).bounding_box()["y"] - top
+                places.add(round(slider.bounding_box()["y"] - top - moved))
+            assert len(places) == 1, (name, parameter.name)
+
+
 def colours(visit, name):
     return element(visit, name).evaluate(
         "element => element.paths.map(path => getComputedStyle(path).stroke)"
@@ -259,6 +275,8 @@ def test_on_paper_the_frame_is_printed_with_its_parameters_in_words(open_page):
     assert box.locator(".explorer-stage > svg").is_visible()
     for parameter in explorer.on_page:
         assert box.get_by_text(parameter.label, exact=True).first.is_visible()
+    paper = box.evaluate("element => getComputedStyle(element).backgroundColor")
+    assert paper == "rgb(255, 255, 255)"
     light = open_page(GALLERY, theme="light")
     assert colours(visit, "variance") == colours(light, "variance")
 
