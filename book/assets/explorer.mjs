@@ -207,12 +207,12 @@ class HetlitExplorer extends HTMLElement {
     this.picture.panels.forEach((panel, i) => {
       const [x, y] = this.scales(panel);
       const frame = svg("g", { transform: `translate(${MARGIN.left} ${i * step + MARGIN.top})` });
-      // An svg inside an svg cuts off what leaves it.
-      const pane = svg("svg", { width: this.inner, height: PLOT_HEIGHT });
-      frame.append(drawAxes(panel, this.inner, x, y), pane);
+      frame.append(drawAxes(panel, this.inner, x, y));
       for (const mark of panel.marks) {
         const path = svg("path", { class: `explorer-${mark.kind} explorer-${mark.look}` });
-        (mark.kind === "points" ? frame : pane).append(path);
+        // An svg inside an svg cuts off what leaves it. Markers may stand on the edge.
+        const pane = () => svg("svg", { width: this.inner, height: PLOT_HEIGHT }, path);
+        frame.append(mark.kind === "points" ? path : pane());
         this.paths.push(path);
       }
       this.drawing.append(frame);

@@ -105,14 +105,12 @@ def realizable(*, users: int, epsilon: float, seed: int, spread: float) -> Pictu
     )
     order = np.arange(1.0, RUNS + 1.0)
     rows = {name: np.clip(e / unit, -EDGE, EDGE) for name, e in errors.items()}
-    # A line, which dots close to it do not hide.
-    dots = (
-        Line(order, rows["ideal"], looks["ideal"], "ideal"),
-        Points(
-            order, rows["plain mean"], looks["plain mean"], "plain mean", small=True
-        ),
-        Points(order, rows["auto"], looks["auto"], "auto", small=True),
+    dots = tuple(
+        Points(order, rows[name], looks[name], name, small=True)
+        for name in ("plain mean", "auto")
     )
+    # A thin line on top of the dots, because they would hide each other.
+    line = Line(order, rows["ideal"], looks["ideal"], "ideal")
     n_axis = Axis("number of users", 250.0, 36_000.0, log=True, ticks=USERS)
     size = Axis("root mean squared error", 3e-4, 0.1, log=True)
     curves = (
@@ -125,7 +123,7 @@ def realizable(*, users: int, epsilon: float, seed: int, spread: float) -> Pictu
     plan = "starts with private first guesses" if guesses else "makes no first guesses"
     return Picture(
         (
-            Panel(rank, away, (level(rank, 0.0, "ink", "truth"), *dots)),
+            Panel(rank, away, (level(rank, 0.0, "ink", "truth"), *dots, line)),
             Panel(n_axis, size, (*curves, *measured)),
         ),
         reading=(

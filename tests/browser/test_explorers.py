@@ -59,12 +59,11 @@ def scaled(axis, values, start, end):
 
 
 def drawn_paths(visit, name):
-    """The window of every panel and the paths of all marks, in the order of drawing."""
+    """The paths of all marks and the size of their panels, from back to front."""
     return element(visit, name).evaluate(
         """element => element.paths.map(path => {
-            const window = path.closest("g").querySelector("svg");
-            const size = (name) => Number(window.getAttribute(name));
-            const [width, height] = [size("width"), size("height")];
+            const frame = path.closest("g").querySelector(".explorer-frame");
+            const { width, height } = frame.getBBox();
             return { d: path.getAttribute("d"), width, height };
         })"""
     )
@@ -135,6 +134,16 @@ def test_it_draws_what_python_computes(open_page, name):
         visit.page.wait_for_function("() => !document.querySelector('[data-moving]')")
         assert_drawn(visit, name, explorer.at())
     assert visit.problems == []
+
+
+@every_explorer
+def test_marks_are_drawn_from_back_to_front(open_page, name):
+    in_order = element(open_page(GALLERY), name).evaluate(
+        """element => element.paths.every((path, i, paths) => !i
+            || paths[i - 1].compareDocumentPosition(path)
+               & Node.DOCUMENT_POSITION_FOLLOWING)"""
+    )
+    assert in_order
 
 
 @every_explorer
