@@ -157,9 +157,9 @@ SECRET_SIZES = Explorer(
     title="What does it cost to keep sizes secret?",
     setting=(
         "10,000 users with sizes up to 2,000, most of them small. The population mean "
-        "is 0.3 and the spread of users' rates 0.02. The line for "
-        "private sizes is that of the noisy ratio, which sets a fifth of the users "
-        "aside for first guesses; these are taken to be right."
+        "is 0.3 and the spread of users' rates 0.02. The line for private sizes is "
+        "that of the noisy ratio, which sets a fifth of the users aside for first "
+        "guesses; these are taken to be right."
     ),
     picture=secret_sizes,
     parameters=(
