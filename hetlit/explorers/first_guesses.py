@@ -27,8 +27,8 @@ FINE = np.geomspace(0.005, 0.6, 120)
 def final_variance(share: Any, n: int, epsilon: float, *, with_users: bool) -> Any:
     """Return the variance of the mean if a share pays for first guesses.
 
-    Half of it is for a first mean and half for the spread.  It is a share of the users,
-    who take no part in the rest, or a share of everybody's budget.
+    Half of it is for a first mean and half for the spread.  It is a share
+    of the users, who take no part in the rest, or of everybody's budget.
     """
     users, budget, rest = n, epsilon * share / 2.0, n
     if with_users:
@@ -36,7 +36,7 @@ def final_variance(share: Any, n: int, epsilon: float, *, with_users: bool) -> A
     error = np.sqrt(SD**2 / users + 2.0 / (users * budget) ** 2)
     rank_error = median_rank_error(users / 2.0, budget, 0.05, CELLS)
     reach = REACH * SD * np.sqrt(RATIO) * rank_factor(rank_error)
-    # Around the middle, what is left of an interval within [0, 1] has this width.
+    # Around the middle, this much of an interval is within [0, 1].
     width = np.minimum(1.0, 2.0 * (reach + ERRORS_OF_MEAN * error))
     return SD**2 / rest + 2.0 * (width / (n * (1.0 - share) * epsilon)) ** 2
 
