@@ -167,13 +167,8 @@ def estimate_ideal(
     weights = check.one_of("weights", weights, ("paper", "optimal"))
     simulated(rng)
 
-    groups = by_size(users)
-    # A floor keeps variances above 0 for p = 0 and p = 1.
-    q = p * (1.0 - p) or 1.0 / (4.0 * users.n)
-    variances = variance_of_mean(groups.k, q, var_p)
-    half_widths = alpha + half_widths_of(groups.k, users.n, variances, width)
-    plan = plan_clipped_mean(
-        groups, p - half_widths, p + half_widths, variances, epsilon, weights
+    plan = plan_ideal(
+        by_size(users), p, var_p, epsilon, alpha=alpha, width=width, weights=weights
     )
     noise = laplace(plan.sensitivity / epsilon, rng=rng)
     ledger = Ledger(
@@ -193,6 +188,27 @@ def estimate_ideal(
         plan.noiseless(users) + noise,
         ledger,
         plan.trace(users, epsilon) if trace else None,
+    )
+
+
+def plan_ideal(
+    groups: SizeGroups,
+    p: float,
+    var_p: float,
+    epsilon: float,
+    *,
+    alpha: float = 0.0,
+    width: Callable[[Floats], Floats] | None = None,
+    weights: str = "optimal",
+) -> ClippedMean:
+    """Return what `estimate_ideal` plans for users of these sizes."""
+    n = int(groups.counts.sum())
+    # A floor keeps variances above 0 for p = 0 and p = 1.
+    q = p * (1.0 - p) or 1.0 / (4.0 * n)
+    variances = variance_of_mean(groups.k, q, var_p)
+    half_widths = alpha + half_widths_of(groups.k, n, variances, width)
+    return plan_clipped_mean(
+        groups, p - half_widths, p + half_widths, variances, epsilon, weights
     )
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from ..check import Floats, Integers
 from ..grouping import SizeGroups
-from ..ideal import half_widths_of, plan_clipped_mean
+from ..ideal import plan_ideal
 from ..initial import initial_mean_error
 from ..model import sample_users, user_variance
 from ..populations import Beta
@@ -70,11 +70,7 @@ def public_prediction(epsilon: float) -> tuple[float, Floats]:
     """Return the variance of the ideal estimator, and its weights, one per size."""
     held, counts = profile()
     groups = SizeGroups(held.astype(np.float64), counts, lambda k: k)
-    variances = user_variance(held, MEAN, SPREAD**2)
-    reach = half_widths_of(groups.k, N, variances, None)
-    plan = plan_clipped_mean(
-        groups, MEAN - reach, MEAN + reach, variances, epsilon, "optimal"
-    )
+    plan = plan_ideal(groups, MEAN, SPREAD**2, epsilon)
     return plan.objective, plan.weights
 
 

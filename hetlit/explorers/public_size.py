@@ -15,7 +15,7 @@ from ..adaptive import make_plans
 from ..baselines import user_mean
 from ..check import Floats
 from ..grouping import SizeGroups, by_size, by_size_class
-from ..ideal import ClippedMean, half_widths_of, plan_clipped_mean
+from ..ideal import plan_ideal
 from ..model import Users, user_variance
 from ..noise import laplace
 from ..populations import Beta
@@ -44,15 +44,6 @@ def populations(n: int, spread: float, rng: np.random.Generator) -> list[Users]:
     return [Users(held[row > 0], ones[row > 0], row[row > 0]) for row in tables]
 
 
-def ideal_plan(groups: SizeGroups, spread: float, epsilon: float) -> ClippedMean:
-    """Return what `estimate_ideal` with optimal weights plans for these sizes."""
-    variances = user_variance(groups.k, MEAN, spread**2)
-    reach = half_widths_of(groups.k, int(groups.counts.sum()), variances, None)
-    return plan_clipped_mean(
-        groups, MEAN - reach, MEAN + reach, variances, epsilon, "optimal"
-    )
-
-
 def hundred_runs(
     n: int, epsilon: float, spread: float, seed: int
 ) -> tuple[dict[str, Floats], bool]:
@@ -60,7 +51,7 @@ def hundred_runs(
     rng = np.random.default_rng(seed)
     tables = populations(n, spread, rng)
     plans = make_plans(by_size_class(tables[0]), epsilon)
-    ideal = ideal_plan(by_size(tables[0]), spread, epsilon)
+    ideal = plan_ideal(by_size(tables[0]), MEAN, spread**2, epsilon)
     scale = ideal.sensitivity / epsilon
     plain, auto, best = [], [], []
     for users in tables:
@@ -82,7 +73,8 @@ def standard_errors(n: int, epsilon: float, spread: float) -> tuple[float, float
     groups = SizeGroups(SIZES.astype(np.float64), counts, lambda k: k)
     variances = user_variance(SIZES, MEAN, spread**2)
     plain = float(counts @ variances) / n**2 + 2.0 / (n * epsilon) ** 2
-    return math.sqrt(plain), math.sqrt(ideal_plan(groups, spread, epsilon).objective)
+    ideal = plan_ideal(groups, MEAN, spread**2, epsilon).objective
+    return math.sqrt(plain), math.sqrt(ideal)
 
 
 def realizable(*, users: int, epsilon: float, seed: int, spread: float) -> Picture:

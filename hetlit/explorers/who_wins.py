@@ -27,7 +27,7 @@ from scipy import special
 
 from ..adaptive import Plans, expected_variance, make_plans
 from ..grouping import SizeGroups, by_size_class
-from ..ideal import half_widths_of, plan_clipped_mean
+from ..ideal import plan_ideal
 from ..model import Users, user_variance
 from .explorer import Explorer, Parameter
 from .picture import Axis, Panel, Picture, Points, number
@@ -92,16 +92,6 @@ def all_variances(
     return dict(zip(names, values, strict=True))
 
 
-def ideal_variance(n: int, skew: float, spread: float, epsilon: float) -> float:
-    """Return the variance of the ideal estimator with optimal weights."""
-    people = groups(n, skew)
-    variances = user_variance(people.k, MEAN, spread**2)
-    reach = half_widths_of(people.k, n, variances, None)
-    return plan_clipped_mean(
-        people, MEAN - reach, MEAN + reach, variances, epsilon, "optimal"
-    ).objective
-
-
 def winner(variances: dict[str, float]) -> str:
     """Return the simplest of the methods within one per cent of the best."""
     best = min(variances.values())
@@ -137,7 +127,7 @@ def winners(*, spread: float, held: str) -> Picture:
         Points([n for n, _ in places], [e for _, e in places], LOOKS[name], name)
         for name, places in won.items()
     )
-    ideal = ideal_variance(10_000, skew, spread, 1.0)
+    ideal = plan_ideal(groups(10_000, skew), MEAN, spread**2, 1.0).objective
     here = all_variances(10_000, skew, spread, 1.0)
     over = [number(variance / ideal) for variance in here.values()]
     wins = {name: len(places) for name, places in won.items()}
