@@ -16,6 +16,10 @@ from numpy.typing import NDArray
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+# Budgets of every function. Nobody needs one outside, and between these no noise
+# scale, variance or exponent leaves the floats.
+LEAST_EPSILON, MOST_EPSILON = 1e-12, 1e12
+
 
 def real(name: str, value: Any, allowed: str = "a finite number") -> float:
     """Return `value` as a finite float."""
@@ -36,6 +40,11 @@ def positive(name: str, value: Any) -> float:
     if number <= 0:
         raise ValueError(f"{name} must be a finite number above 0, not {value!r}")
     return number
+
+
+def epsilon(value: Any, name: str = "epsilon") -> float:
+    """Return a privacy budget as a float: the one place that says what is allowed."""
+    return between(name, value, LEAST_EPSILON, MOST_EPSILON)
 
 
 def at_least(name: str, value: Any, low: float) -> float:
