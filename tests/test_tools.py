@@ -1,6 +1,9 @@
 """The tools keep notebooks in one form and the site free of foreign requests."""
 
 import copy
+import shutil
+import subprocess
+import sys
 
 import nbformat
 import pytest
@@ -66,6 +69,33 @@ def test_stored_notebook_is_normalised(path):
     assert path.read_text(encoding="utf-8") == nbformat.writes(normalised) + "\n"
 
 
+@pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.name)
+def test_stored_cells_have_no_numbers_that_moving_one_would_change(path):
+    cells = nbformat.read(path, as_version=4).cells
+    code = [cell for cell in cells if cell.cell_type == "code"]
+    numbered = [*code, *(output for cell in code for output in cell.outputs)]
+    assert {item.get("execution_count") for item in numbered} == {None}
+
+
+def test_cells_without_numbers_are_compared_all_the_same(tmp_path):
+    said = nbformat.v4.new_output("stream", text="said\n")
+    cells = [
+        nbformat.v4.new_code_cell("print('said')", outputs=[said]),
+        nbformat.v4.new_code_cell("print('unsaid')", outputs=[said]),
+        nbformat.v4.new_code_cell("print('unsaid')"),
+    ]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "some.ipynb")
+    shutil.copy(BOOK / "conftest.py", tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", tmp_path],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert "1 passed" in done.stdout
+    assert done.stdout.count("Cell outputs differ") == 2
+
+
 def test_normalising_keeps_text_and_tags_and_drops_the_rest():
     notebook = messy_notebook()
     normalise(notebook, "name")
@@ -74,7 +104,7 @@ def test_normalising_keeps_text_and_tags_and_drops_the_rest():
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
     assert (title.id, code.id) == ("same", "name-002")
     assert code.metadata == {"tags": ["x"]}
-    assert code.execution_count == code.outputs[-1].execution_count == 1
+    assert code.execution_count is code.outputs[-1].execution_count is None
     assert [output.get("text") or output.data for output in code.outputs] == [
         "a\nb\n",
         {"text/plain": "<Figure>"},

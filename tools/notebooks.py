@@ -54,7 +54,6 @@ def normalise(notebook: Any, name: str) -> None:
         {"kernelspec": KERNEL, "language_info": {"name": "python"}}
     )
     seen: set[str] = set()
-    count = 0
     for position, cell in enumerate(notebook.cells, start=1):
         identifier = cell.get("id")
         if not identifier or identifier in seen:
@@ -64,16 +63,15 @@ def normalise(notebook: Any, name: str) -> None:
         for key in DROPPED_CELL_METADATA & set(cell.metadata):
             del cell.metadata[key]
         if cell.cell_type == "code":
-            count += 1
-            cell.execution_count = count
+            cell.execution_count = None  # so that moving a cell renumbers nothing
             # Cells that we do not run have no output of ours.
             skipped = "skip-execution" in cell.metadata.get("tags", [])
             outputs = [] if skipped else cell.outputs
-            cell.outputs = normalised_outputs(outputs, count)
+            cell.outputs = normalised_outputs(outputs)
 
 
-def normalised_outputs(outputs: list[Any], count: int) -> list[Any]:
-    """Join streams that follow each other, drop images, renumber results."""
+def normalised_outputs(outputs: list[Any]) -> list[Any]:
+    """Join streams that follow each other, drop images and the results' numbers."""
     kept: list[Any] = []
     for output in outputs:
         if output.output_type == "stream" and kept:
@@ -86,7 +84,7 @@ def normalised_outputs(outputs: list[Any], count: int) -> list[Any]:
                 del output.data[mime]
             output.metadata.clear()
         if output.output_type == "execute_result":
-            output.execution_count = count
+            output.execution_count = None
         kept.append(output)
     return kept
 
