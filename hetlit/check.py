@@ -19,6 +19,15 @@ Floats = NDArray[np.float64]
 # Budgets of every function. Nobody needs one outside, and between these no noise
 # scale, variance or exponent leaves the floats.
 LEAST_EPSILON, MOST_EPSILON = 1e-12, 1e12
+# The users of a table. One of more would hardly move a sum of floats, so that rounding
+# could hide her or give her away; exact sums will lift this.
+MOST_USERS = 2**40
+# Every size up to k_max is an outcome, and nobody is cut to a larger one.
+MOST_SIZES = 10**7
+# Users of a cohort who are looked at one by one.
+MOST_SINGLE_USERS = 10**6
+# NumPy draws hypergeometric numbers from fewer samples than this.
+HYPERGEOMETRIC_LIMIT = 10**9
 
 
 def real(name: str, value: Any, allowed: str = "a finite number") -> float:
