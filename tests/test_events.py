@@ -5,11 +5,14 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal
+from importlib import import_module
 from pathlib import Path
+from traceback import format_exception
 from typing import Any
 
 import duckdb
@@ -22,7 +25,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hetlit import Users
+from hetlit import Users, files
 from hetlit.events import events_sql, users_from_events, users_from_table
 
 Rows = list[tuple[int, int, int]]
@@ -60,18 +63,22 @@ def write_parquet(folder: Path, columns: Any, name: str = "log.parquet") -> Path
     return path
 
 
-WITHOUT = {
-    "duckdb": (),
-    "polars": ("duckdb",),
-    "pyarrow": ("duckdb", "polars"),
-}
+NULL_USER = "user: column 'who' has null, NaN or empty entries"
+BAD_OUTCOME = "outcome: column 'won' must hold only 0 and 1"
+READERS = ("duckdb", "polars", "pyarrow.parquet", "pandas")
 
 
-@pytest.fixture(params=WITHOUT)
+@pytest.fixture(params=READERS)
 def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Read files with DuckDB, or as if some libraries were not installed."""
-    for module in WITHOUT[request.param]:
-        monkeypatch.setitem(sys.modules, module, None)
+    missing = READERS[: READERS.index(request.param)]
+
+    def import_installed(name: str) -> Any:
+        if name in missing:
+            raise ImportError(name)
+        return import_module(name)
+
+    monkeypatch.setattr(files, "import_module", import_installed)
     return str(request.param)
 
 
@@ -250,7 +257,7 @@ def test_other_outcomes_in_csv_are_refused(
     tmp_path: Path, reader: str, text: str
 ) -> None:
     path = write_csv(tmp_path, f"who,won\na,1\nb,{text}\n")
-    with pytest.raises(ValueError, match="outcome: column 'won' must be 0 or 1, not"):
+    with pytest.raises(ValueError, match=BAD_OUTCOME):
         from_events(path)
 
 
@@ -279,10 +286,143 @@ def test_csv_that_is_not_utf8_is_refused(tmp_path: Path, reader: str) -> None:
         from_events(path)
 
 
-def test_a_file_that_is_not_parquet_is_refused_by_duckdb(tmp_path: Path) -> None:
-    path = write_csv(tmp_path, "who,won\na,1\n", "log.parquet")
-    with pytest.raises(ValueError, match=r"table: cannot read 'log\.parquet'"):
+@pytest.mark.parametrize("cut", ["not Parquet", "no end", "no start", "noise"])
+def test_a_damaged_parquet_file_is_refused(
+    tmp_path: Path, reader: str, cut: str
+) -> None:
+    path = write_parquet(tmp_path, {"who": ["SECRET-7"] * 100, "won": [1] * 100})
+    data = path.read_bytes()
+    middle = len(data) // 2
+    noise = data[:8] + bytes(100) + data[108:]
+    damaged = {
+        "not Parquet": b"who,won\nSECRET-7,1\n",
+        "no end": data[:middle],
+        "no start": data[middle:],
+        "noise": noise,
+    }
+    path.write_bytes(damaged[cut])
+    with pytest.raises(ValueError, match=r"table: cannot read 'log\.parquet'") as error:
         from_events(path)
+    assert "SECRET-7" not in str(error.value)
+    assert error.value.__cause__ is None
+    assert error.value.__suppress_context__
+
+
+def test_a_panic_of_a_reader_is_an_error_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Panic(BaseException):
+        """As polars raises, on some damaged files."""
+
+    def scan(*_: Any, **__: Any) -> None:
+        raise Panic("SECRET-7")
+
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    monkeypatch.setattr(pl, "scan_parquet", scan)
+    path = write_parquet(tmp_path, {"who": [1], "won": [1]})
+    with pytest.raises(ValueError, match=r"it may be damaged \(Panic\)"):
+        from_events(path)
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, MemoryError])
+def test_an_interruption_stays_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: type[BaseException]
+) -> None:
+    def scan(*_: Any, **__: Any) -> None:
+        raise stop
+
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    monkeypatch.setattr(pl, "scan_parquet", scan)
+    with pytest.raises(stop):
+        from_events(write_parquet(tmp_path, {"who": [1], "won": [1]}))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_file_that_may_not_be_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    def forbidden(*_: Any, **__: Any) -> None:
+        raise PermissionError(13, "Permission denied", "log")
+
+    path = write_csv(tmp_path, "who,won\na,1\n", f"log.{suffix}")
+    monkeypatch.setattr(Path, "open", forbidden)
+    for read in (from_events, users_from_table):
+        with pytest.raises(ValueError, match=r"table: cannot read .*Permission denied"):
+            read(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["a" * 5000 + ".csv", "a" * 5000, "a\0b.csv", "a\0b", "who,won\nSECRET-7,1\n"],
+    ids=["long", "long, no suffix", "NUL", "NUL, no suffix", "a log"],
+)
+def test_a_path_that_cannot_be_one_is_refused(path: str) -> None:
+    for read in (from_events, users_from_table):
+        for table in (path, Path(path)):
+            with pytest.raises(ValueError, match=r"^table") as error:
+                read(table)
+            assert len(str(error.value)) < 300
+            assert "SECRET-7" not in str(error.value)
+
+
+@pytest.mark.parametrize("order", ["who,won", "won,who"])
+@pytest.mark.parametrize("first", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("second", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("lines", [3, 50_000])
+def test_lines_may_end_in_several_ways(
+    tmp_path: Path, order: str, first: str, second: str, lines: int
+) -> None:
+    names = order.split(",")
+    text = order + first
+    for line in range(lines):
+        event = {"who": f"u{line % 3}", "won": str(line % 2)}
+        end = first if line < lines - 2 else second
+        text += ",".join(event[name] for name in names) + end
+    path = write_csv(tmp_path, text)
+    expected = brute_force([x % 3 for x in range(lines)], [x % 2 for x in range(lines)])
+    assert from_events(path) == expected
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "duckdb", None)
+        assert from_events(path) == expected
+
+
+ends = st.sampled_from(["\n", "\r\n", "\r", "\n\n"])
+cells = st.sampled_from(["a", '"a"', '"x\ny"', '"x\r"', '""', "", " a", 'b"', '"c'])
+fields_won = st.sampled_from(["0", "1", "true", '"1"', "1,", "1,2", "", "\t1", "1_0"])
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lines=st.lists(st.tuples(cells, fields_won, ends), max_size=5), end=ends)
+def test_odd_csv_reads_the_same_with_and_without_duckdb(
+    tmp_path: Path, lines: list[tuple[str, str, str]], end: str
+) -> None:
+    text = f"who,won{end}" + "".join(f"{who},{won}{end}" for who, won, end in lines)
+    path = write_csv(tmp_path, text)
+
+    def outcome() -> Any:
+        try:
+            return from_events(path)
+        except ValueError as error:
+            return str(error).split(":")[0]
+
+    with_duckdb = outcome()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "duckdb", None)
+        assert outcome() == with_duckdb
+
+
+def test_a_hundred_thousand_columns_are_read_at_once(
+    tmp_path: Path, reader: str
+) -> None:
+    names = [*(f"c{place}" for place in range(10**5)), "who", "won"]
+    values = ["0"] * 10**5 + ["a", "1"]
+    path = write_csv(tmp_path, ",".join(names) + "\n" + ",".join(values) + "\n")
+    start = time.process_time()
+    assert from_events(path) == [(1, 1, 1)]
+    with pytest.raises(ValueError, match=r"'c19'\] and 99982 more$") as error:
+        users_from_events(path, user="nobody", outcome="won")
+    assert time.process_time() - start < 10
+    assert len(str(error.value)) < 400
 
 
 @pytest.mark.parametrize("suffix", ["csv", "CSV", "parquet", "Parquet"])
@@ -437,7 +577,7 @@ NULLS: dict[str, Any] = {
 
 @pytest.mark.parametrize("kind", NULLS)
 def test_null_users_are_refused(kind: str) -> None:
-    with pytest.raises(ValueError, match="user: column 'who' has null or NaN entries"):
+    with pytest.raises(ValueError, match=NULL_USER):
         from_events(NULLS[kind])
 
 
@@ -448,8 +588,57 @@ def test_null_users_in_files_are_refused(
     log = {"who": who, "won": [1, 0]}
     pd.DataFrame(log).to_csv(tmp_path / "log.csv", index=False)
     for path in (tmp_path / "log.csv", write_parquet(tmp_path, log)):
-        with pytest.raises(ValueError, match="user: column 'who' has null or NaN"):
+        with pytest.raises(ValueError, match=NULL_USER):
             from_events(path)
+
+
+@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table])
+@pytest.mark.parametrize("empty", ["", b""])
+def test_an_empty_id_is_refused_in_a_table(
+    make: Callable[[Any], Any], empty: Any
+) -> None:
+    log = {"who": [empty, empty], "won": [1, 0]}
+    with pytest.raises(ValueError, match=NULL_USER):
+        from_events(make(log))
+    with pytest.raises(ValueError, match=NULL_USER):
+        from_events({**log, "who": np.array([empty, empty])})
+
+
+@pytest.mark.parametrize("empty", ["", b""])
+def test_an_empty_id_is_refused_in_a_file(
+    tmp_path: Path, reader: str, empty: Any
+) -> None:
+    for path in (
+        write_parquet(tmp_path, {"who": [empty, empty], "won": [1, 0]}),
+        write_csv(tmp_path, "who,won\na,1\n,0\n"),
+        write_csv(tmp_path, 'who,won\na,1\n"",0\n', "quoted.csv"),
+    ):
+        with pytest.raises(ValueError, match=NULL_USER):
+            from_events(path)
+
+
+@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table])
+def test_words_for_nothing_are_users_when_they_are_text(
+    tmp_path: Path, reader: str, make: Callable[[Any], Any]
+) -> None:
+    log = {"who": ["NULL", "nan", "None", "NA", " "], "won": [1, 1, 1, 1, 1]}
+    lines = "".join(f"{who},1\n" for who in log["who"])
+    for table in (
+        make(log),
+        write_parquet(tmp_path, log),
+        write_csv(tmp_path, "who,won\n" + lines),
+    ):
+        assert from_events(table) == [(1, 1, 5)]
+
+
+def test_text_is_an_outcome_in_csv_only(tmp_path: Path, reader: str) -> None:
+    log = {"who": ["a", "b"], "won": ["1", "0"]}
+    path = write_csv(tmp_path, 'who,won\na,"1"\nb,"0"\n')
+    assert from_events(path) == [(1, 0, 1), (1, 1, 1)]
+    typed = [make(log) for make in (dict, pd.DataFrame, pl.DataFrame, pa.table)]
+    for table in (*typed, write_parquet(tmp_path, log)):
+        with pytest.raises(ValueError, match=BAD_OUTCOME):
+            from_events(table)
 
 
 BAD_OUTCOMES = {
@@ -467,10 +656,7 @@ BAD_OUTCOMES = {
 @pytest.mark.parametrize("value", [*BAD_OUTCOMES, "<NA>"])
 def test_other_outcomes_are_refused_in_a_list(value: str) -> None:
     won = BAD_OUTCOMES.get(value, [1, pd.NA])
-    expected = "'0'" if value == "'1'" else value
-    with pytest.raises(
-        ValueError, match=f"outcome: column 'won' must be 0 or 1, not {expected}"
-    ):
+    with pytest.raises(ValueError, match=BAD_OUTCOME):
         from_events({"who": ["a", "b"], "won": won})
 
 
@@ -480,7 +666,7 @@ def test_other_outcomes_are_refused_in_a_table(
     value: str, make: Callable[[Any], Any]
 ) -> None:
     table = make({"who": ["a", "b"], "won": BAD_OUTCOMES[value]})
-    with pytest.raises(ValueError, match="outcome: column 'won' must be 0 or 1, not"):
+    with pytest.raises(ValueError, match=BAD_OUTCOME):
         from_events(table)
 
 
@@ -489,7 +675,7 @@ def test_other_outcomes_are_refused_in_parquet(
     tmp_path: Path, reader: str, value: str
 ) -> None:
     path = write_parquet(tmp_path, {"who": ["a", "b"], "won": BAD_OUTCOMES[value]})
-    with pytest.raises(ValueError, match="outcome: column 'won' must be 0 or 1, not"):
+    with pytest.raises(ValueError, match=BAD_OUTCOME):
         from_events(path)
 
 
@@ -510,7 +696,7 @@ def test_outcomes_of_other_types_are_refused(
 ) -> None:
     table = pa.table({"who": ["a", "b"], "won": won})
     for kind in (table, write_parquet(tmp_path, table)):
-        with pytest.raises(ValueError, match="outcome: column 'won' must be 0 or 1"):
+        with pytest.raises(ValueError, match=BAD_OUTCOME):
             from_events(kind)
 
 
@@ -738,6 +924,170 @@ def test_a_table_that_counts_broken_events_is_refused(
         users_from_table(tmp_path / "log.csv")
 
 
+@pytest.mark.parametrize("other", [5.0, Decimal(5), np.float32(5), np.int8(5)])
+def test_whole_numbers_among_others_keep_their_digits(other: Any) -> None:
+    users = users_from_table({"k": [2**53 + 1, other], "successes": [1, 1]})
+    assert users.k.tolist() == [2**53 + 1, 5]
+
+
+def test_decimals_in_parquet_keep_their_digits(tmp_path: Path, reader: str) -> None:
+    k = pa.array([Decimal(2**53 + 1), Decimal(5)], pa.decimal128(38, 0))
+    path = write_parquet(tmp_path, {"k": k, "successes": [1, 1]})
+    assert users_from_table(path).k.tolist() == [2**53 + 1, 5]
+    path = write_parquet(tmp_path, {"k": k[:0], "successes": pa.array([], pa.int64())})
+    with pytest.raises(ValueError, match="table has no rows"):
+        users_from_table(path)
+
+
+NO_WHOLE_NUMBERS: dict[str, Any] = {
+    "null": [None],
+    "NA": [pd.NA],
+    "Decimal 1E40": [Decimal("1E40")],
+    "Decimal Infinity": [Decimal("Infinity")],
+    "Decimal NaN": [Decimal("NaN")],
+    "Decimal sNaN": [Decimal("sNaN")],
+    "2**63": [2**63],
+    "10**40": [10**40],
+    "inf": [float("inf")],
+    "text": ["SECRET-7"],
+    "empty text": [""],
+    "boolean": [True],
+    "complex": [1j],
+    "timedelta64": [np.timedelta64(1, "s")],
+    "list": [["SECRET-7"]],
+    "array of text": np.array(["SECRET-7"]),
+    "array of booleans": np.array([True]),
+    "array of complex": np.array([1 + 0j]),
+    "array of timedelta64": np.array([1], "m8[s]"),
+    "array of datetime64": np.array([1], "M8[s]"),
+    "masked array": np.ma.array([1], mask=[True]),
+    "array of floats": np.array([1e300]),
+    "array of halves": np.array([0.5]),
+    "unsigned": np.array([2**63], dtype=np.uint64),
+}
+
+
+@pytest.mark.parametrize("name", ["k", "successes", "counts", "null_users"])
+@pytest.mark.parametrize("kind", NO_WHOLE_NUMBERS)
+def test_what_is_no_whole_number_is_refused_by_its_column(name: str, kind: str) -> None:
+    table = {"k": [2], "successes": [1], name: NO_WHOLE_NUMBERS[kind]}
+    with pytest.raises((ValueError, TypeError), match=f"^{name} must") as error:
+        users_from_table(table)
+    assert "SECRET-7" not in str(error.value)
+
+
+# Hostile tables
+
+SECRET = "SECRET-7"
+MULTI = pd.MultiIndex.from_tuples([("who", "x"), ("won", "x")])
+HOSTILE: dict[str, Callable[[], Any]] = {
+    "None": lambda: None,
+    "int": lambda: 7,
+    "float": lambda: float("nan"),
+    "list": lambda: [SECRET],
+    "tuple": lambda: (SECRET,),
+    "set": lambda: {SECRET},
+    "generator": lambda: (x for x in [SECRET]),
+    "bytes": lambda: SECRET.encode() + b".csv",
+    "text": lambda: f"who,won\n{SECRET},1\n",
+    "array": lambda: np.array([[SECRET, "1"]]),
+    "structured array": lambda: np.array([(SECRET, 1)], [("who", "U9"), ("won", int)]),
+    "series": lambda: pd.Series([SECRET], name="who"),
+    "class": lambda: pd.DataFrame,
+    "empty mapping": dict,
+    "empty pandas": pd.DataFrame,
+    "empty polars": pl.DataFrame,
+    "empty pyarrow": lambda: pa.table({}),
+    "names that are no text": lambda: {0: [SECRET], None: [1], pd.NA: [1]},
+    "unequal columns": lambda: {"who": [SECRET] * 3, "won": [1, 0]},
+    "two dimensions": lambda: {"who": np.array([[SECRET] * 2]), "won": [1]},
+    "two dimensions of outcomes": lambda: {"who": [SECRET], "won": np.ones((1, 2))},
+    "no dimension": lambda: {"who": np.array(SECRET), "won": [1]},
+    "ragged": lambda: {"who": [[SECRET], [SECRET, 1]], "won": [1, 0]},
+    "arrays in a list": lambda: {"who": [np.array([SECRET] * 2)], "won": [1]},
+    "arrays as outcomes": lambda: {"who": [SECRET], "won": [np.ones(2)]},
+    "frames in a list": lambda: {"who": [SECRET], "won": [pd.DataFrame({"a": [1]})]},
+    "a scalar": lambda: {"who": SECRET, "won": 1},
+    "a generator": lambda: {"who": (x for x in [SECRET]), "won": [1]},
+    "a mapping": lambda: {"who": {SECRET: 1}, "won": [1]},
+    "pandas, duplicates": lambda: pd.DataFrame(
+        [[SECRET, SECRET, 1, 1]], columns=["who", "who", "won", "won"]
+    ),
+    "pyarrow, duplicates": lambda: pa.Table.from_arrays(
+        [[SECRET], [SECRET], [1]], names=["who", "who", "won"]
+    ),
+    "MultiIndex": lambda: pd.DataFrame([[SECRET, 1]], columns=MULTI),
+    "a lazy failure": lambda: pl.LazyFrame(
+        {"who": [SECRET], "won": ["x"]}
+    ).with_columns(pl.col("who").cast(pl.Int64)),
+    "struct": lambda: pa.table({"who": [{"a": SECRET}], "won": [1]}),
+    "text outcomes": lambda: pd.DataFrame({"who": ["a"], "won": [SECRET]}),
+    "complex outcomes": lambda: {"who": [SECRET], "won": np.array([1 + 0j])},
+    "timedelta outcomes": lambda: {"who": [SECRET], "won": np.array([1], "m8[s]")},
+    "Decimal sNaN": lambda: {"who": [SECRET], "won": [Decimal("sNaN")]},
+    "Decimal sNaN user": lambda: {"who": [Decimal("sNaN")], "won": [1]},
+    "Decimal 1E40": lambda: {"who": [SECRET], "won": [Decimal("1E40")]},
+    "Decimal Infinity": lambda: {"who": [SECRET], "won": [Decimal("Infinity")]},
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_table_is_refused_without_a_word_of_it(kind: str) -> None:
+    names = r"\b(table|user|outcome)\b"
+    with pytest.raises((TypeError, ValueError), match=names) as error:
+        from_events(HOSTILE[kind]())
+    assert type(error.value) in (TypeError, ValueError)
+    assert SECRET not in "".join(format_exception(error.value, chain=True))
+    with pytest.raises((TypeError, ValueError), match=r"\b(table|k)\b") as error:
+        users_from_table(HOSTILE[kind]())
+    assert type(error.value) in (TypeError, ValueError)
+    assert SECRET not in str(error.value)
+
+
+HOSTILE_CSV = {
+    "empty": "",
+    "no events": "who,won\n",
+    "duplicates": f"who,who,won\n{SECRET},1,1\n",
+    "too few fields": f"who,won\n{SECRET}\n",
+    "too many fields": f"who,won\n{SECRET},1,2\n",
+    "an open quote": f'who,won\na,1\n"{SECRET},1\n',
+    "text after a quote": f'who,won\na,1\n"{SECRET}"b,1\n',
+    "an outcome": f"who,won\na,{SECRET}\n",
+    "no outcome": f"who,won\n{SECRET},\n",
+    "no user": f"who,won\n{SECRET},1\n,1\n",
+    "a long line": f"who,won\n{SECRET}{'x' * 3 * 10**6},1\n",
+    "not UTF-8": f"who,won\n{SECRET},1\n\udcff,1\n",
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", HOSTILE_CSV)
+def test_a_hostile_csv_is_refused_without_a_word_of_it(
+    tmp_path: Path, reader: str, kind: str
+) -> None:
+    path = tmp_path / "log.csv"
+    path.write_bytes(HOSTILE_CSV[kind].encode(errors="surrogateescape"))
+    with pytest.raises(ValueError, match=r"\b(table|user|outcome)\b") as error:
+        from_events(path)
+    assert type(error.value) is ValueError
+    assert SECRET not in "".join(format_exception(error.value, chain=True))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["k", "successes", "counts"])
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_hostile_file_of_users_is_refused_without_a_word_of_it(
+    tmp_path: Path, reader: str, name: str, suffix: str
+) -> None:
+    columns = {"k": [2], "successes": [1], "counts": [1], name: [SECRET]}
+    pd.DataFrame(columns).to_csv(tmp_path / "log.csv", index=False)
+    write_parquet(tmp_path, columns)
+    with pytest.raises((TypeError, ValueError), match=f"^{name} must") as error:
+        users_from_table(tmp_path / f"log.{suffix}")
+    assert SECRET not in str(error.value)
+
+
 # Good manners
 
 
@@ -794,4 +1144,4 @@ def test_tables_in_memory_need_no_optional_library() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == "Users(n=1, rows=1, samples=2)"
+    assert done.stdout.strip() == "Users(n=1)"
