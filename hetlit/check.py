@@ -19,6 +19,11 @@ Floats = NDArray[np.float64]
 # Budgets of every function. Nobody needs one outside, and between these no noise
 # scale, variance or exponent leaves the floats.
 LEAST_EPSILON, MOST_EPSILON = 1e-12, 1e12
+# Variances as such: the inverse of one is a float.
+VARIANCES = (1e-300, 1e300)
+# Variances that go with noise, and widths up to the second number. The squared ratio of
+# any two, times the noise of the least budget, has a square within the floats.
+MEASURES = (1e-30, 1e30)
 # The users of a table. One of more would hardly move a sum of floats, so that rounding
 # could hide her or give her away; exact sums will lift this.
 MOST_USERS = 2**40
@@ -30,9 +35,13 @@ MOST_SINGLE_USERS = 10**6
 HYPERGEOMETRIC_LIMIT = 10**9
 
 
+# NumPy calls a span of time a whole number.
+NOT_NUMBERS = (bool, np.bool_, np.timedelta64)
+
+
 def real(name: str, value: Any, allowed: str = "a finite number") -> float:
     """Return `value` as a finite float."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+    if isinstance(value, NOT_NUMBERS) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be {allowed}, not {value!r}")
     try:
         number = float(value)
@@ -86,7 +95,7 @@ def strictly_between(name: str, value: Any, low: float, high: float) -> float:
 def integer(name: str, value: Any, minimum: int) -> int:
     """Return `value` as an int of at least `minimum`."""
     allowed = f"a whole number of at least {minimum} and below 2**63"
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+    if isinstance(value, NOT_NUMBERS) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be {allowed}, not {value!r}")
     if not minimum <= int(value) < 2**63:
         raise ValueError(f"{name} must be {allowed}, not {value!r}")
@@ -147,15 +156,31 @@ def integers(name: str, values: Any, minimum: int, *, copy: bool = True) -> Inte
     if array.dtype.kind == "f":
         with np.errstate(invalid="ignore"):
             broken = ~np.isfinite(array) | (array != np.floor(array))
-        _refuse(name, array, broken, "whole numbers")
+        _refuse(name, broken, "whole numbers")
     if array.dtype.kind == "f" and array.dtype.itemsize < 8:
         array = array.astype(np.float64)  # 2**63 does not fit the shortest floats
     if array.dtype.kind != "i":
         # 2**63 and not the largest int64, which as a float is rounded up to 2**63.
-        _refuse(name, array, array >= 2**63, "at most 2**63 - 1")
+        _refuse(name, array >= 2**63, "at most 2**63 - 1")
     if array.min() < minimum:
-        _refuse(name, array, array < minimum, f"at least {minimum}")
+        _refuse(name, array < minimum, f"at least {minimum}")
     return array.astype(np.int64, copy=copy)
+
+
+def sizes(name: str, value: Any) -> Floats:
+    """Return a size or an array of sizes of any shape as floats of at least 1."""
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name} must have no masked entries")
+    try:
+        array = np.asarray(value)
+    except ValueError:  # a ragged list
+        raise ValueError(f"{name} must be a number or an array of numbers") from None
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must be a number or an array of numbers")
+    array = array.astype(np.float64)
+    if not (np.isfinite(array) & (array >= 1)).all():
+        raise ValueError(f"{name} must be finite and at least 1 throughout")
+    return array
 
 
 def floats(name: str, values: Any, *, allow_zero: bool = False) -> Floats:
@@ -163,7 +188,14 @@ def floats(name: str, values: Any, *, allow_zero: bool = False) -> Floats:
     array = np.asarray(one_dimensional(name, values), dtype=np.float64)
     too_low = array < 0 if allow_zero else array <= 0
     allowed = "finite and at least 0" if allow_zero else "finite and above 0"
-    _refuse(name, array, ~np.isfinite(array) | too_low, allowed)
+    _refuse(name, ~np.isfinite(array) | too_low, allowed)
+    return array
+
+
+def magnitudes(name: str, values: Any, low: float, high: float) -> Floats:
+    """Return `values` as a float64 array, every entry in [low, high]."""
+    array = floats(name, values, allow_zero=low == 0)
+    _refuse(name, (array < low) | (array > high), f"in [{low:g}, {high:g}]")
     return array
 
 
@@ -174,7 +206,7 @@ def same_length(**arrays: NDArray[Any]) -> None:
         raise ValueError(f"all arrays must have the same length, not {lengths}")
 
 
-def _refuse(name: str, array: NDArray[Any], broken: Any, allowed: str) -> None:
+def _refuse(name: str, broken: Any, allowed: str) -> None:
+    # Which entry it is, or its value, could give someone's data away.
     if broken.any():
-        where = int(np.argmax(broken))
-        raise ValueError(f"{name} must be {allowed}; entry {where} is {array[where]!s}")
+        raise ValueError(f"{name} must be {allowed} throughout")

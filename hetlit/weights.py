@@ -12,18 +12,27 @@ with Laplace noise of scale ``max(weights * widths) / epsilon``::
 
 The 2 is the variance of a standard Laplace variable; the paper leaves it out.
 
+The functions that begin with `planned_`, and `optimal_ceiling`, check nothing: they
+are for plans, which call them many times with arrays that are checked already and
+with shares of a budget.
+
 Chapter: The ideal private estimator.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from . import check
-from .check import Floats
+from .check import Floats, Integers
+
+# The noise of a share of a budget so small that nothing but noise counts; more could
+# leave the floats.
+MOST_NOISE = 1e100
+# Users of no more width need no noise and are never held back.
+NARROWEST = 1e-110
 
 
 def inverse_variance_weights(variances: Any, *, counts: Any = None) -> Floats:
@@ -34,8 +43,8 @@ def inverse_variance_weights(variances: Any, *, counts: Any = None) -> Floats:
     >>> inverse_variance_weights([1.0, 0.5]).round(3)
     array([0.333, 0.667])
     """
-    variances, counts = _checked(variances, counts)
-    return _normalised(1.0 / variances, counts)
+    variances = check.magnitudes("variances", variances, *check.VARIANCES)
+    return _normalised(1.0 / variances, _counts(counts, variances=variances))
 
 
 def truncated_weights(
@@ -54,10 +63,20 @@ def truncated_weights(
     >>> truncated_weights([1.0, 0.25], threshold=1.0).round(3)
     array([0.333, 0.667])
     """
-    variances, counts = _checked(variances, counts)
+    variances = check.magnitudes("variances", variances, *check.VARIANCES)
     threshold = check.positive("threshold", threshold)
+    counts = _counts(counts, variances=variances)
+    return planned_truncated_weights(variances, threshold, counts)
+
+
+def planned_truncated_weights(
+    variances: Floats, threshold: float, counts: Floats | Integers
+) -> Floats:
+    """Return `truncated_weights`, for checked arguments."""
     precision = 1.0 / np.sqrt(variances)
-    return _normalised(precision * np.minimum(precision, threshold), counts)
+    # Both are largest in the same row, so that the product cannot vanish everywhere.
+    shape = _scaled(precision) * _scaled(np.minimum(precision, threshold))
+    return _normalised(shape, counts)
 
 
 def release_variance(
@@ -70,10 +89,21 @@ def release_variance(
 
     Paper: equation `eq.varideal`, with the Laplace variance corrected.
     """
-    variances, counts = _checked(variances, counts)
-    widths = check.floats("widths", widths, allow_zero=True)
-    weights = check.floats("weights", weights, allow_zero=True)
-    check.same_length(variances=variances, widths=widths, weights=weights)
+    variances, widths = _measures(variances, widths)
+    weights = check.magnitudes("weights", weights, 0.0, check.MEASURES[1])
+    counts = _counts(counts, variances=variances, widths=widths, weights=weights)
+    epsilon = check.epsilon(epsilon)
+    return planned_variance(weights, variances, widths, epsilon, counts)
+
+
+def planned_variance(
+    weights: Floats,
+    variances: Floats,
+    widths: Floats,
+    epsilon: float,
+    counts: Floats | Integers,
+) -> float:
+    """Return `release_variance`, for checked arguments and any share of a budget."""
     noise = _noise_price(epsilon)
     sampling = float(np.sum(counts * weights**2 * variances))
     return sampling + noise * float(np.max(weights * widths)) ** 2
@@ -99,13 +129,18 @@ def best_threshold(
     >>> round(threshold, 12), round(1 / objective, 9)
     (3.0, 41.0)
     """
-    variances, counts = _checked(variances, counts)
-    widths = check.floats("widths", widths, allow_zero=True)
-    check.same_length(variances=variances, widths=widths)
-    noise = _noise_price(epsilon)
+    variances, widths = _measures(variances, widths)
+    counts = _counts(counts, variances=variances, widths=widths)
+    return planned_threshold(variances, widths, check.epsilon(epsilon), counts)
 
+
+def planned_threshold(
+    variances: Floats, widths: Floats, epsilon: float, counts: Floats | Integers
+) -> tuple[float, float]:
+    """Return `best_threshold`, for checked arguments and any share of a budget."""
+    noise = _noise_price(epsilon)
     order = np.argsort(-variances, kind="stable")
-    number, width = counts[order], widths[order]
+    number, width = counts[order].astype(np.float64), widths[order]
     precision = 1.0 / np.sqrt(variances[order])  # ascending
 
     # Piece j has the first j rows below the threshold and the others held back
@@ -119,14 +154,10 @@ def best_threshold(
     noise_held = noise * np.maximum.accumulate(noise_held[::-1])[::-1]
 
     left = np.concatenate(([0.0], precision[:-1]))
-    crossing = np.sqrt(
-        np.divide(
-            noise_below,
-            noise_held,
-            out=np.full_like(noise_held, np.inf),
-            where=noise_held > 0,
-        )
-    )
+    crossing = np.full_like(noise_held, np.inf)
+    with np.errstate(over="ignore"):
+        np.divide(noise_below, noise_held, out=crossing, where=noise_held > 0)
+    crossing = np.sqrt(crossing)
     valley = held_precision / (held + noise_held)
     inside = np.maximum(left, np.maximum(crossing, valley))
     candidates = np.minimum(precision, inside)
@@ -158,64 +189,79 @@ def optimal_weights(
     >>> weights[0].round(6), round(objective, 6)
     (np.float64(0.02), 0.001952)
     """
-    variances, counts = _checked(variances, counts)
-    widths = check.floats("widths", widths, allow_zero=True)
-    check.same_length(variances=variances, widths=widths)
+    variances, widths = _measures(variances, widths)
+    counts = _counts(counts, variances=variances, widths=widths)
+    return planned_optimal_weights(variances, widths, check.epsilon(epsilon), counts)
 
+
+def planned_optimal_weights(
+    variances: Floats, widths: Floats, epsilon: float, counts: Floats | Integers
+) -> tuple[Floats, float]:
+    """Return `optimal_weights`, for checked arguments and any share of a budget."""
     ceiling = optimal_ceiling(variances, widths, epsilon, counts)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         shape = np.minimum(1.0 / variances, ceiling / widths)
     weights = _normalised(shape, counts)
-    objective = release_variance(weights, variances, widths, epsilon, counts=counts)
-    return weights, objective
+    return weights, planned_variance(weights, variances, widths, epsilon, counts)
 
 
 def optimal_ceiling(
-    variances: Floats, widths: Floats, epsilon: float, counts: Floats
+    variances: Floats, widths: Floats, epsilon: float, counts: Floats | Integers
 ) -> float:
     """Return T, the ceiling on weight * width relative to weights 1/variance.
 
     It is the root of 2/epsilon**2 * T = sum(counts/width * (1 - T*variance/width)_+).
     """
     noise = _noise_price(epsilon)
-    wide = widths > 0  # a user of width 0 needs no noise and is never held back
+    wide = widths > NARROWEST
     if not wide.any():
         return np.inf
     turning = widths[wide] / variances[wide]  # held back exactly while T < turning
     order = np.argsort(-turning, kind="stable")
     width, variance = widths[wide][order], variances[wide][order]
-    number, turning = counts[wide][order], turning[order]
+    number = counts[wide][order]
     # With the first h rows held back the equation is linear in T.
     roots = np.cumsum(number / width) / (
         noise + np.cumsum(number * variance / width**2)
     )
-    # The right h is the largest whose rows are all still held back at its root.
-    held_back = np.nonzero(roots <= turning)[0]
-    return float(roots[held_back[-1]]) if held_back.size else float(roots[0])
+    # Any other set of rows asks for a lower ceiling, since a sum of positive parts is
+    # the largest of its partial sums.
+    return float(np.max(roots))
 
 
-def _noise_price(epsilon: Any) -> float:
+def _noise_price(epsilon: float) -> float:
     """Return 2/epsilon**2, the variance of the noise per squared sensitivity."""
-    scale = 1.0 / check.positive("epsilon", epsilon)
-    price = 2.0 * scale * scale
-    if not math.isfinite(price):
-        raise ValueError(
-            f"epsilon is so small that the noise has no finite variance: {epsilon!r}"
-        )
-    return price
+    scale = 1.0 / epsilon
+    return min(2.0 * scale * scale, MOST_NOISE)
 
 
-def _checked(variances: Any, counts: Any) -> tuple[Floats, Floats]:
-    variances = check.floats("variances", variances)
-    if counts is None:
-        return variances, np.ones_like(variances)
-    numbers = check.integers("counts", counts, 1)
-    check.same_length(variances=variances, counts=numbers)
-    return variances, numbers.astype(np.float64)
+def _measures(variances: Any, widths: Any) -> tuple[Floats, Floats]:
+    """Return variances and widths that go with noise, checked."""
+    return (
+        check.magnitudes("variances", variances, *check.MEASURES),
+        check.magnitudes("widths", widths, 0.0, check.MEASURES[1]),
+    )
 
 
-def _normalised(shape: Floats, counts: Floats) -> Floats:
+def _counts(counts: Any, **columns: Floats) -> Floats:
+    """Return the users in each row as floats; the other columns must be as long."""
+    if counts is not None:
+        columns["counts"] = check.integers("counts", counts, 1).astype(np.float64)
+    check.same_length(**columns)
+    return columns.get("counts", np.ones_like(columns["variances"]))
+
+
+def _normalised(shape: Floats, counts: Floats | Integers) -> Floats:
+    shape = _scaled(shape)
     return np.asarray(shape / np.sum(counts * shape))
+
+
+def _scaled(values: Floats) -> Floats:
+    """Return values times a power of two, so that the largest is in [1/2, 1).
+
+    No digit changes, and neither sums nor products can leave the floats.
+    """
+    return np.asarray(np.ldexp(values, -np.frexp(np.max(values))[1]))
 
 
 def _prefix_sums(values: Floats) -> Floats:
