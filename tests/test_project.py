@@ -1,6 +1,7 @@
 """The project's files agree with each other and with what they say."""
 
 import importlib.metadata
+import importlib.util
 import os
 import re
 import subprocess
@@ -52,7 +53,16 @@ def included_extras(name):
 
 
 def make_targets():
-    return set(re.search(r"^\.PHONY:(.*)$", read("Makefile"), re.M)[1].split())
+    joined = read("Makefile").replace("\\\n", " ")
+    return set(re.search(r"^\.PHONY:(.*)$", joined, re.M)[1].split())
+
+
+def workflow(name):
+    return yaml.safe_load(read(f".github/workflows/{name}.yml"))
+
+
+def commands(job):
+    return [step["run"] for step in job["steps"] if "run" in step]
 
 
 # Dependencies
@@ -127,7 +137,8 @@ def test_contributing_gives_one_reason_for_each_direct_dependency():
 
 
 def test_every_make_target_in_the_texts_exists():
-    texts = [read(name) for name in ("README.md", "CONTRIBUTING.md", "book/index.md")]
+    names = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "book/index.md")
+    texts = [read(name) for name in (*names, ".github/pull_request_template.md")]
     code = " ".join(re.findall(r"`make[^`]*`|^\$ make.*$", "\n".join(texts), re.M))
     named = set(re.findall(r"\bmake (?:[A-Z]+=\S+ )*([a-z-]+)", code))
     assert {"book", "test", "lab"} <= named
@@ -139,11 +150,16 @@ def test_every_make_target_in_the_texts_exists():
     [
         "book",
         "serve",
+        "check",
         "test",
         "test-lite",
+        "test-lowest",
         "lab",
         "notebooks",
         "bench",
+        "fuzz",
+        "mutants",
+        "pins",
         "clean",
         "help",
     ],
@@ -165,9 +181,75 @@ def test_make_without_a_target_prints_one_line_for_each(target):
     assert all(len(words) == 3 for words in lines)
 
 
+def test_tests_that_only_pins_can_pass_exist():
+    (names,) = re.findall(r"^PINNED := (.*)$", read("Makefile"), re.M)
+    tests = "\n".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py")
+    )
+    assert [name for name in names.split() if f"def {name}(" not in tests] == []
+
+
 def test_continuous_integration_runs_make_test():
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
     assert re.search(r"^make test\b", read(".ci/run"), re.M)
+
+
+def test_hosted_checks_run_the_same_on_the_oldest_and_the_newest_python():
+    every, lowest = workflow("check")["jobs"].values()
+    claimed = re.findall(r":: (3\.\d+)$", "\n".join(PROJECT["classifiers"]), re.M)
+    assert PROJECT["requires-python"] == f">={claimed[0]}"
+    assert every["strategy"]["matrix"]["python"] == [claimed[0], claimed[-1]]
+    assert commands(every) == [".ci/run"]
+    assert commands(lowest) == [f"make test-lowest PYTHON=python{claimed[0]}"]
+
+
+def test_what_is_published_is_what_make_book_builds():
+    build, publish = workflow("site")["jobs"].values()
+    (command,) = commands(build)
+    assert command.startswith("make book")
+    assert build["steps"][-1]["with"]["path"] == "_build/html"
+    assert publish["needs"] == "build"
+    assert commands(publish) == []
+
+
+# No hosted runner can be tried here, but schemas come with the linter.
+@pytest.mark.parametrize(
+    ("schema", "pattern"),
+    [
+        ("vendor.github-workflows", ".github/workflows/*.yml"),
+        ("custom.github-workflows-require-timeout", ".github/workflows/*.yml"),
+        ("vendor.github-issue-config", ".github/ISSUE_TEMPLATE/config.yml"),
+        ("vendor.github-issue-forms", ".github/ISSUE_TEMPLATE/[!c]*.yml"),
+        ("vendor.citation-file-format", "CITATION.cff"),
+    ],
+)
+def test_files_for_others_follow_their_schema(schema, pattern):
+    files = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob(pattern))
+    assert files
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema]
+    done = subprocess.run([*command, *files], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_hooks_before_a_commit_are_commands_of_our_environment():
+    (repo,) = yaml.safe_load(read(".pre-commit-config.yaml"))["repos"]
+    assert repo["repo"] == "local"
+    for hook in repo["hooks"]:
+        assert {"id", "name", "entry", "language"} <= set(hook)
+        assert hook["language"] == "system"
+        python, flag, module, *_ = hook["entry"].split()
+        assert (python, flag) == (".venv/bin/python", "-m")
+        assert importlib.util.find_spec(module)
+
+
+def test_templates_ask_which_proof_changes():
+    forms = sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("[!c]*.yml"))
+    template = ROOT / ".github/pull_request_template.md"
+    texts = [path.read_text(encoding="utf-8") for path in (*forms, template)]
+    assert len(texts) == 3
+    assert all("Which proof changes?" in text for text in texts)
+    for part in ("docstring", "sensitivity", "ledger", "claim", "replay", "mutants"):
+        assert part in texts[-1]
 
 
 # What we say
@@ -188,8 +270,32 @@ def test_citation_names_this_version_and_the_paper():
     assert "User-level Privacy" in citation["references"][0]["title"]
 
 
-def test_changelog_starts_with_this_version():
-    assert re.search(r"^## (\S+)", read("CHANGELOG.md"), re.M)[1] == hetlit.__version__
+def test_changelog_starts_with_what_is_unreleased_and_then_this_version():
+    headings = re.findall(r"^## (.+)$", read("CHANGELOG.md"), re.M)
+    assert headings[:2] == ["Unreleased", hetlit.__version__]
+
+
+def test_security_policy_covers_this_version():
+    text = read("SECURITY.md")
+    minor = hetlit.__version__.rpartition(".")[0]
+    assert re.search(rf"^\| {re.escape(minor)}\.x +\| yes", text, re.M)
+    assert "noise does not fit its ledger" in text
+    assert f"hetlit {minor}" in text
+
+
+def test_addresses_are_those_of_the_project():
+    urls = PROJECT["urls"]
+    home = urls["Homepage"]
+    assert all(url.startswith((home, urls["Documentation"])) for url in urls.values())
+    citation = yaml.safe_load(read("CITATION.cff"))
+    assert citation["repository-code"] == urls["Source"]
+    assert citation["url"] == urls["Documentation"]
+    advisories = f"{home}/security/advisories/new"
+    assert advisories in read(".github/ISSUE_TEMPLATE/config.yml")
+    assert set(re.findall(r"https://[^)\s]+", read("SECURITY.md"))) == {
+        urls["Issues"],
+        advisories,
+    }
 
 
 def test_licence_covers_code_and_text():

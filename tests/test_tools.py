@@ -1,9 +1,11 @@
-"""The tools keep notebooks in one form and the site free of foreign requests."""
+"""The tools keep notebooks and pins in one form and the site free of requests."""
 
 import copy
+import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -11,6 +13,7 @@ import yaml
 
 from tools.book_site import foreign_requests, trim_mathjax
 from tools.notebooks import BOOK, normalise, notebooks
+from tools.pins import CONSTRAINTS, resolve, tidy
 
 ROOT = BOOK.parent
 
@@ -173,3 +176,44 @@ def test_trimming_mathjax_keeps_what_pages_load(tmp_path):
         if path.is_file()
     }
     assert left == {"tex-chtml.js", "input/tex/extensions/ams.js"}
+
+
+def test_pins_are_sorted_by_name_without_comments():
+    resolved = "# by uv\nb==2\na-b==1.0.post1\na==3.0  # via b\n\n"
+    assert tidy(resolved) == "a==3.0\na-b==1.0.post1\nb==2\n"
+
+
+def test_stored_pins_are_tidy():
+    stored = CONSTRAINTS.read_text(encoding="utf-8")
+    assert tidy(stored) == stored
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a>=1",
+        "a==1 ; python_version < '3.12'",
+        "a @ https://example.org/a.whl",
+        "--index-url https://example.org",
+    ],
+)
+def test_what_is_no_pin_is_refused_by_name(line):
+    with pytest.raises(ValueError, match=re.escape(line)):
+        tidy(f"b==1\n{line}\n")
+
+
+@pytest.mark.parametrize("upgrade", [False, True])
+def test_pins_are_resolved_from_those_we_have(monkeypatch, upgrade):
+    seen = []
+
+    def compile_pins(command, **options):
+        output = Path(command[command.index("--output-file") + 1])
+        seen.append((command, output.read_text("utf-8")))
+        output.write_text("numpy==2.4.6\n", "utf-8")
+
+    monkeypatch.setattr("tools.pins.subprocess.run", compile_pins)
+    assert resolve("numpy==1.26.4\n", upgrade=upgrade) == "numpy==2.4.6\n"
+    ((command, pins),) = seen
+    assert pins == "numpy==1.26.4\n"
+    assert ("--upgrade" in command) == upgrade
+    assert command[command.index("--python-version") + 1] == "3.11.99"

@@ -1,8 +1,8 @@
 """Write constraints.txt: everything that gets installed, one version each.
 
 ``python -m tools.pins`` (`make pins`) keeps the versions that still fit what
-pyproject.toml asks for; ``--upgrade`` takes the newest. uv does the resolving, for Linux
-and the oldest Python that we claim. The file is replaced only when all went well.
+pyproject.toml asks for; ``--upgrade`` takes the newest. uv does the resolving, for
+Linux and the oldest Python that we claim. The file is replaced only when all went well.
 """
 
 import argparse
@@ -18,11 +18,7 @@ PIN = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*==[0-9][0-9a-z.]*")
 
 
 def oldest_python(project: Path = ROOT / "pyproject.toml") -> str:
-    """Return the lowest Python version that the project claims.
-
-    >>> oldest_python()
-    '3.11'
-    """
+    """Return the lowest Python version that the project claims."""
     asked = tomllib.loads(project.read_text(encoding="utf-8"))["project"]
     return str(asked["requires-python"]).removeprefix(">=")
 
@@ -47,12 +43,7 @@ def resolve(pins: str, *, upgrade: bool = False) -> str:
 
 
 def tidy(resolved: str) -> str:
-    """Return sorted pins, one per line; refuse whatever is no pin.
-
-    >>> print(tidy("scipy==1.17.1\\nnumpy==2.4.6\\n"), end="")
-    numpy==2.4.6
-    scipy==1.17.1
-    """
+    """Return sorted pins, one per line; refuse whatever is no pin."""
     lines = {line.split("#")[0].strip() for line in resolved.splitlines()} - {""}
     odd = sorted(line for line in lines if not PIN.fullmatch(line))
     if odd:
