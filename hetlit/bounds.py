@@ -16,12 +16,15 @@ import numpy as np
 from scipy import special
 
 from . import check
-from .check import Floats
+from .check import Floats, Integers
 from .populations import MASSES, NODES, TruncatedGaussian
 
 # Half the width of the paper's window in parent standard deviations: it asks for
 # a window that holds at least 9/10 of the parent, and this one holds 9/10.
 REACH = 1.6448536269514722
+# Limits far beyond any use, within which no bound leaves the floats.
+NOISES = (1e-30, 1e30)
+INFORMATION = (1e-250, 1e250)
 
 
 def k_star(
@@ -42,7 +45,7 @@ def k_star(
     Parameters
     ----------
     k : array of shape (rows,), whole numbers of at least 1
-    epsilon : the privacy budget, above 0
+    epsilon : the privacy budget, from 1e-12 to 1e12
     variant : "sqrt", the paper's corollary, or "min", its definition of k*
     counts : array of shape (rows,), users in each row; one each when None
     noise : the variance charged for noise: 1 as the paper does; 2 for true Laplace
@@ -70,9 +73,11 @@ def k_star(
     >>> cap, round(value * 204**2, 9)  # 4 * 4 + 51 * 4
     (4.0, 220.0)
     """
-    sizes, numbers = check.integers("k", k, 1).astype(np.float64), _counts(k, counts)
+    sizes = check.integers("k", k, 1).astype(np.float64)
+    numbers = _counts(sizes, counts)
     variant = check.one_of("variant", variant, ("sqrt", "min"))
-    price = _price(epsilon, noise)
+    epsilon, noise = check.epsilon(epsilon), check.between("noise", noise, *NOISES)
+    price = noise / epsilon / epsilon
     if variant == "sqrt":
         roots = np.sqrt(sizes)
         level = _water_level(roots, numbers, price)
@@ -105,7 +110,7 @@ def least_noise(epsilon: float) -> float:
     >>> round(least_noise(1.0), 12)
     0.920673594208
     """
-    _price(epsilon, 1.0)
+    epsilon = check.epsilon(epsilon)
     # exp(-e)/(1 - exp(-e))^2 neither overflows nor cancels.
     return math.exp(-epsilon) / math.expm1(-epsilon) ** 2
 
@@ -126,8 +131,8 @@ def dp_cramer_rao(information: Any, epsilon: float, *, counts: Any = None) -> fl
     Parameters
     ----------
     information : array of shape (rows,), above 0
-    epsilon : the budget of an epsilon-private estimator (delta 0), above 0, where
-        neighbours replace one user's samples
+    epsilon : the budget, from 1e-12 to 1e12, of an epsilon-private estimator (delta 0),
+        where neighbours replace one user's samples
     counts : array of shape (rows,), users in each row; one each when None
 
     Proof.  Let mu(x) = E[M | x] for the data x of independent users, mu_i(x_i) its
@@ -156,7 +161,7 @@ def dp_cramer_rao(information: Any, epsilon: float, *, counts: Any = None) -> fl
     >>> [round(dp_cramer_rao(information, epsilon), 6) for epsilon in (0.1, 1.0, 700)]
     [0.226482, 0.005884, 0.002941]
     """
-    information = check.floats("information", information)
+    information = check.magnitudes("information", information, *INFORMATION)
     numbers = _counts(information, counts, "information")
     price = 2.0 * least_noise(epsilon)
     most = float(np.max(information))
@@ -175,8 +180,8 @@ def binomial_information(k: Any, p: float) -> Any:
     array([ 4., 40.])
     """
     p = check.strictly_between("p", p, 0.0, 1.0)
-    values = check.integers("k", np.atleast_1d(k), 1) / (p * (1.0 - p))
-    return values if np.ndim(k) else float(values[0])
+    values = _sizes(k, 2**62) / (p * (1.0 - p))
+    return values if values.ndim else float(values)
 
 
 def beta_binomial_information(k: Any, mean: float, concentration: float) -> Any:
@@ -189,7 +194,7 @@ def beta_binomial_information(k: Any, mean: float, concentration: float) -> Any:
     Parameters
     ----------
     k : a whole number from 1 to 10^7, or an array of them of shape (rows,); the
-        time is proportional to the sum of the distinct ones
+        time is proportional to the sum of the distinct ones, at most 10^8
     mean : strictly between 0 and 1
     concentration : m = a + b, from 1e-100 to 1e100; see `Beta.concentration`
 
@@ -221,7 +226,7 @@ def beta_binomial_information(k: Any, mean: float, concentration: float) -> Any:
         # The root first: a square can overflow where its product with pmf does not.
         return float(np.sum((np.sqrt(pmf) * (score - pmf @ score)) ** 2))
 
-    return _per_size(k, 10**7, information)
+    return _per_size(k, 10**7, check.MOST_DRAWN, information)
 
 
 def truncated_gaussian_information(mean: float, sd: float, *, k: Any = None) -> Any:
@@ -231,8 +236,9 @@ def truncated_gaussian_information(mean: float, sd: float, *, k: Any = None) -> 
     stays where it is, so this is an exponential family in the rate t with its mean
     as the parameter, and the information in the rate itself is exactly 1/variance.
 
-    Through k tosses (a whole number from 1 to 10^4, or an array of them) the score of
-    x ones is (E[t | x] - mean)/variance, so it is Var E[t | x] / variance^2.
+    Through k tosses (a whole number from 1 to 10^4, or an array of them, the distinct
+    ones of sum at most 10^6) the score of x ones is (E[t | x] - mean)/variance, so it
+    is Var E[t | x] / variance^2.
 
     Paper: replaces equation `cramerraotrungauss`.  Chapter: Lower bounds.
 
@@ -256,7 +262,8 @@ def truncated_gaussian_information(mean: float, sd: float, *, k: Any = None) -> 
         seen = pmf > 0
         return float(np.sum(shift[seen] ** 2 / pmf[seen])) / law.variance**2
 
-    return _per_size(k, 10**4, information)
+    # A size costs time in proportion to k^1.5.
+    return _per_size(k, 10**4, 10**6, information)
 
 
 def window_factor(reach: float = REACH) -> float:
@@ -289,7 +296,8 @@ def moving_window_bound(n: int, variance: float, *, reach: float = REACH) -> flo
     >>> round(moving_window_bound(1000, 0.01) / midrange_variance(1000, 0.01), 1)
     44.7
     """
-    n, variance = check.integer("n", n, 2), check.positive("variance", variance)
+    n = check.integer("n", n, 2)
+    variance = check.between("variance", check.positive("variance", variance), *NOISES)
     return variance / (n * (1.0 - window_factor(reach)) ** 2)
 
 
@@ -307,9 +315,9 @@ def midrange_variance(n: int, variance: float, *, reach: float = REACH) -> float
     >>> round(midrange_variance(2, 0.01), 12)
     0.005
     """
-    n, variance = check.integer("n", n, 2), check.positive("variance", variance)
-    if n > 10**12:
-        raise ValueError(f"n must be at most 10**12, not {n}: use the limit")
+    n = check.integer("n", n, 2, 10**12)
+    variance = check.between("variance", check.positive("variance", variance), *NOISES)
+    reach = check.between("reach", reach, 0.1, 3.0)
     parent = variance / (1.0 - window_factor(reach))
     outside, inside = special.ndtr(-reach), math.erf(reach / math.sqrt(2.0))
     unit = (NODES + 1.0) / 2.0
@@ -322,27 +330,14 @@ def midrange_variance(n: int, variance: float, *, reach: float = REACH) -> float
     return parent * float(mean_square) / 4.0
 
 
-def _price(epsilon: float, noise: float) -> float:
-    """Return noise/epsilon^2, checked."""
-    epsilon, noise = check.positive("epsilon", epsilon), check.positive("noise", noise)
-    price = noise / epsilon / epsilon
-    if price > 1e100:
-        raise ValueError(
-            f"epsilon must be above 1e-50 * sqrt(noise), not {epsilon!r}: beyond "
-            f"that the bound has no meaning in floating point"
-        )
-    return price
-
-
 def _water_level(roots: Floats, counts: Floats, price: float) -> float:
     """Return the root T of sum counts (roots - T)_+ = price T."""
     order = np.argsort(-roots, kind="stable")
     held, numbers = roots[order], counts[order]
-    # With the first h rows above T the equation is linear in T, and the right h is
-    # the largest whose rows are all above it.
+    # With the first h rows above T the equation is linear in T.  Any other rows ask for
+    # a lower T, since a sum of positive parts is the largest of its partial sums.
     levels = np.cumsum(numbers * held) / (price + np.cumsum(numbers))
-    right = np.nonzero(levels <= held)[0]
-    return float(levels[right[-1]]) if right.size else float(held[0])
+    return min(float(np.max(levels)), float(held[0]))
 
 
 def _outward(steps: Floats, start: int) -> Floats:
@@ -364,19 +359,28 @@ def _rates(law: TruncatedGaussian, nodes: int) -> tuple[Floats, Floats, Floats]:
     return mode + steps, (1.0 - mode) - steps, masses / masses.sum()
 
 
-def _per_size(k: Any, most: int, information: Callable[[int], float]) -> Any:
+def _per_size(
+    k: Any, most: int, most_in_all: int, information: Callable[[int], float]
+) -> Any:
     """Return information(k), computed once for each distinct size."""
-    sizes = check.integers("k", np.atleast_1d(k), 1)
-    if sizes.max() > most:
-        raise ValueError(f"k must be at most {most}, not {sizes.max()}")
+    sizes = _sizes(k, most)
     distinct, position = np.unique(sizes, return_inverse=True)
+    check.total_size("k", distinct, most_in_all)
     values = np.array([information(int(size)) for size in distinct])[position]
-    return values if np.ndim(k) else float(values[0])
+    return values if sizes.ndim else float(values.item())
 
 
-def _counts(rows: Any, counts: Any, name: str = "k") -> Floats:
+def _sizes(k: Any, most: int) -> Integers:
+    """Return a size or a one-dimensional array of sizes, checked."""
+    sizes = check.whole_sizes("k", k, most)
+    if sizes.ndim > 1 or sizes.size == 0:
+        raise ValueError("k must be a number or a one-dimensional array, not empty")
+    return sizes
+
+
+def _counts(rows: Floats, counts: Any, name: str = "k") -> Floats:
     if counts is None:
-        return np.ones(len(rows))
+        return np.ones_like(rows)
     numbers = check.integers("counts", counts, 1)
     check.same_length(**{name: rows}, counts=numbers)
     return numbers.astype(np.float64)

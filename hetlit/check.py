@@ -1,7 +1,8 @@
 """Argument checks shared by the whole library.
 
 Every function returns the checked value in its plain form, or raises an error
-that names the argument, shows the offending value and says what is allowed.
+that names the argument and says what is allowed.  It shows a number that is not, but
+nothing of an array: those are people's data.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ MEASURES = (1e-30, 1e30)
 # The users of a table. One of more would hardly move a sum of floats, so that rounding
 # could hide her or give her away; exact sums will lift this.
 MOST_USERS = 2**40
+# Rates or sizes that are drawn or listed one by one, and the sum of the distinct sizes
+# where each costs time in proportion.
+MOST_DRAWN = 10**8
 # Every size up to k_max is an outcome, and nobody is cut to a larger one.
 MOST_SIZES = 10**7
 # Users of a cohort who are looked at one by one.
@@ -42,13 +46,13 @@ NOT_NUMBERS = (bool, np.bool_, np.timedelta64)
 def real(name: str, value: Any, allowed: str = "a finite number") -> float:
     """Return `value` as a finite float."""
     if isinstance(value, NOT_NUMBERS) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be {allowed}, not {value!r}")
+        raise TypeError(f"{name} must be {allowed}, not {_shown(value)}")
     try:
         number = float(value)
     except OverflowError:  # a Python integer or fraction beyond every float
         number = math.inf
     if not math.isfinite(number):
-        raise ValueError(f"{name} must be {allowed}, not {value!r}")
+        raise ValueError(f"{name} must be {allowed}, not {_shown(value)}")
     return number
 
 
@@ -56,7 +60,7 @@ def positive(name: str, value: Any) -> float:
     """Return `value` as a finite float above zero."""
     number = real(name, value, "a finite number above 0")
     if number <= 0:
-        raise ValueError(f"{name} must be a finite number above 0, not {value!r}")
+        raise ValueError(f"{name} must be a finite number above 0, not {_shown(value)}")
     return number
 
 
@@ -70,7 +74,7 @@ def at_least(name: str, value: Any, low: float) -> float:
     allowed = f"a finite number of at least {low:g}"
     number = real(name, value, allowed)
     if number < low:
-        raise ValueError(f"{name} must be {allowed}, not {value!r}")
+        raise ValueError(f"{name} must be {allowed}, not {_shown(value)}")
     return number
 
 
@@ -79,7 +83,7 @@ def between(name: str, value: Any, low: float, high: float) -> float:
     allowed = f"a number in [{low:g}, {high:g}]"
     number = real(name, value, allowed)
     if not low <= number <= high:
-        raise ValueError(f"{name} must be {allowed}, not {value!r}")
+        raise ValueError(f"{name} must be {allowed}, not {_shown(value)}")
     return number
 
 
@@ -88,33 +92,35 @@ def strictly_between(name: str, value: Any, low: float, high: float) -> float:
     allowed = f"a number strictly between {low:g} and {high:g}"
     number = real(name, value, allowed)
     if not low < number < high:
-        raise ValueError(f"{name} must be {allowed}, not {value!r}")
+        raise ValueError(f"{name} must be {allowed}, not {_shown(value)}")
     return number
 
 
-def integer(name: str, value: Any, minimum: int) -> int:
-    """Return `value` as an int of at least `minimum`."""
-    allowed = f"a whole number of at least {minimum} and below 2**63"
+def integer(name: str, value: Any, minimum: int, most: int | None = None) -> int:
+    """Return `value` as an int from `minimum` to `most`, or below 2**63."""
+    top = "below 2**63" if most is None else f"at most {most}"
+    allowed = f"a whole number of at least {minimum} and {top}"
     if isinstance(value, NOT_NUMBERS) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name} must be {allowed}, not {value!r}")
-    if not minimum <= int(value) < 2**63:
-        raise ValueError(f"{name} must be {allowed}, not {value!r}")
-    return int(value)
+        raise TypeError(f"{name} must be {allowed}, not {_shown(value)}")
+    number = int(value)
+    if not minimum <= number <= (2**63 - 1 if most is None else most):
+        raise ValueError(f"{name} must be {allowed}, not {_shown(value)}")
+    return number
 
 
 def generator(name: str, value: Any) -> np.random.Generator:
     """Return `value` if it is a NumPy random generator."""
     if not isinstance(value, np.random.Generator):
-        raise TypeError(f"{name} must be a numpy.random.Generator, not {value!r}")
+        raise TypeError(f"{name} must be a numpy.random.Generator, not {_shown(value)}")
     return value
 
 
 def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     """Return `value` if it is one of the allowed words."""
     if not isinstance(value, str):
-        raise TypeError(f"{name} must be one of {allowed}, not {value!r}")
+        raise TypeError(f"{name} must be one of {allowed}, not {_shown(value)}")
     if value not in allowed:
-        raise ValueError(f"{name} must be one of {allowed}, not {value!r}")
+        raise ValueError(f"{name} must be one of {allowed}, not {_shown(value)}")
     return value
 
 
@@ -177,15 +183,31 @@ def sizes(name: str, value: Any) -> Floats:
         raise ValueError(f"{name} must be a number or an array of numbers") from None
     if array.dtype.kind not in "iuf":
         raise TypeError(f"{name} must be a number or an array of numbers")
-    array = array.astype(np.float64)
+    with np.errstate(over="ignore"):  # longer floats have larger numbers
+        array = array.astype(np.float64)
     if not (np.isfinite(array) & (array >= 1)).all():
         raise ValueError(f"{name} must be finite and at least 1 throughout")
     return array
 
 
+def whole_sizes(name: str, value: Any, most: int) -> Integers:
+    """Return a size or an array of sizes of any shape as int64, from 1 to `most`."""
+    array = sizes(name, value)
+    if not ((array == np.floor(array)) & (array <= most)).all():
+        raise ValueError(f"{name} must be whole and at most {most} throughout")
+    return array.astype(np.int64)
+
+
+def total_size(name: str, distinct: Integers, most: int = MOST_DRAWN) -> None:
+    """Refuse distinct sizes whose sum is too large to compute something for each."""
+    if distinct.sum(dtype=np.float64) > most:
+        raise ValueError(f"{name} must have distinct sizes of sum at most {most}")
+
+
 def floats(name: str, values: Any, *, allow_zero: bool = False) -> Floats:
     """Return `values` as a float64 array, finite and above (or at least) zero."""
-    array = np.asarray(one_dimensional(name, values), dtype=np.float64)
+    with np.errstate(over="ignore"):  # longer floats have larger numbers
+        array = np.asarray(one_dimensional(name, values), dtype=np.float64)
     too_low = array < 0 if allow_zero else array <= 0
     allowed = "finite and at least 0" if allow_zero else "finite and above 0"
     _refuse(name, ~np.isfinite(array) | too_low, allowed)
@@ -210,3 +232,13 @@ def _refuse(name: str, broken: Any, allowed: str) -> None:
     # Which entry it is, or its value, could give someone's data away.
     if broken.any():
         raise ValueError(f"{name} must be {allowed} throughout")
+
+
+def _shown(value: Any) -> str:
+    """Return what an error shows of an argument: a number or a word, and no data."""
+    if value is not None and not isinstance(value, (numbers.Number, str)):
+        return f"of type {type(value).__name__}"
+    try:
+        return repr(value)[:100]
+    except ValueError:  # Python does not print numbers of thousands of digits
+        return "a number of so many digits"

@@ -41,7 +41,7 @@ def hoeffding_width(k: Any, n: int, beta: float) -> Any:
     >>> hoeffding_width(np.array([1, 100]), n=1000, beta=0.05).round(6)
     array([2.301807, 0.230181])
     """
-    return _shaped(np.sqrt(_log_term(n, beta) / (2.0 * _sizes(k))))
+    return _shaped(np.sqrt(_log_term(n, beta) / 2.0 / check.sizes("k", k)))
 
 
 def bernstein_width(k: Any, n: int, q: float, beta: float) -> Any:
@@ -56,7 +56,7 @@ def bernstein_width(k: Any, n: int, q: float, beta: float) -> Any:
     0.070338
     """
     q = check.between("q", q, 0.0, 0.25)
-    per_sample = _log_term(n, beta) / _sizes(k)
+    per_sample = _log_term(n, beta) / check.sizes("k", k)
     linear = per_sample / 3.0
     return _shaped(linear + np.sqrt(linear**2 + 2.0 * q * per_sample))
 
@@ -69,7 +69,7 @@ def largest_variance(p: float, alpha: float) -> float:
     >>> round(largest_variance(0.3, alpha=0.1), 6), largest_variance(0.45, alpha=0.1)
     (0.24, 0.25)
     """
-    p, alpha = check.between("p", p, 0.0, 1.0), _at_least_zero("alpha", alpha)
+    p, alpha = check.between("p", p, 0.0, 1.0), check.at_least("alpha", alpha, 0.0)
     x = min(max(0.5, p - alpha), p + alpha)  # the point in range nearest to 1/2
     return x * (1.0 - x)
 
@@ -87,11 +87,11 @@ def chernoff_width(k: Any, n: int, p: float, beta: float) -> Any:
     0.097657
     """
     p, log_term = check.between("p", p, 0.0, 1.0), _log_term(n, beta)
-    sizes = _sizes(k)
+    sizes = check.sizes("k", k)
     if (sizes * p < 3.0 * log_term).any():
         raise ValueError(
             f"k must satisfy k * p >= 3 log(2n/beta) = {3.0 * log_term:g} for the "
-            f"Chernoff width; the smallest k is {sizes.min():g} and p is {p:g}"
+            f"Chernoff width throughout, where p is {p:g}"
         )
     return _shaped(np.sqrt(3.0 * p * log_term / sizes))
 
@@ -108,8 +108,10 @@ def sub_gaussian_width(k: Any, n: int, proxy: float, beta: float) -> Any:
     >>> sub_gaussian_width(np.array([1, 1000]), n=1000, proxy=1/44, beta=0.05).round(6)
     array([2.404159, 0.697828])
     """
-    proxy = _at_least_zero("proxy", proxy)
-    return _shaped(np.sqrt(2.0 * (proxy + 0.25 / _sizes(k)) * _log_term(n, beta)))
+    proxy = check.between("proxy", proxy, 0.0, 1e200)
+    return _shaped(
+        np.sqrt(2.0 * (proxy + 0.25 / check.sizes("k", k)) * _log_term(n, beta))
+    )
 
 
 def beta_width(k: Any, n: int, mean: float, variance: float, beta: float) -> Any:
@@ -160,7 +162,7 @@ def standard_width(k: Any, n: int, p: float, var_p: float, beta: float) -> Any:
     >>> round(standard_width(1000, n=1000, p=0.3, var_p=0.01, beta=0.05), 6)
     0.464942
     """
-    variances = user_variance(_sizes(k), p, var_p)
+    variances = user_variance(check.sizes("k", k), p, var_p)
     return _shaped(np.sqrt(2.0 * variances * _log_term(n, beta)))
 
 
@@ -175,9 +177,9 @@ def chebyshev_width(k: Any, n: int, p: float, var_p: float, beta: float) -> Any:
     >>> round(chebyshev_width(1000, n=1000, p=0.3, var_p=0.01, beta=0.05), 6)
     14.282857
     """
-    _log_term(n, beta)  # checks both
+    n, beta = _checked(n, beta)
     spread = math.sqrt(n) / math.sqrt(beta)
-    return _shaped(np.sqrt(user_variance(_sizes(k), p, var_p)) * spread)
+    return _shaped(np.sqrt(user_variance(check.sizes("k", k), p, var_p)) * spread)
 
 
 def two_step_width(k: Any, n: int, rate_width: float, p: float, beta: float) -> Any:
@@ -196,7 +198,8 @@ def two_step_width(k: Any, n: int, rate_width: float, p: float, beta: float) -> 
     # not monotone in the rate (k = 1: .9 at .1, .6 at .4).  Hoeffding's does not
     # depend on the rate x and Bernstein's grows with x(1-x), so both, and hence
     # the smaller, cover every rate in range, with the other half of beta.
-    q = largest_variance(p, _at_least_zero("rate_width", rate_width))
+    rate_width = check.at_least("rate_width", rate_width, 0.0)
+    q = largest_variance(p, rate_width)
     half = check.strictly_between("beta", beta, 0.0, 1.0) / 2.0
     coins = np.minimum(hoeffding_width(k, n, half), bernstein_width(k, n, q, half))
     return _shaped(rate_width + coins)
@@ -248,14 +251,15 @@ def exact_beta_binomial_width(
 
     Assumes that rates have the law Beta(a, b) with known mean a/(a+b) and
     concentration a+b in [1e-12, 1e15], so that a user's ones are beta-binomial.
-    k must be whole and at most 10**7; time grows like the sum of the distinct k.
+    k must be whole and at most 10**7; time grows like the sum of the distinct k, at
+    most 10**8.
 
     Paper: the definition of f, Appendix `s.truncest`.  Chapter: How wide is a user.
 
     >>> exact_beta_binomial_width(np.array([10, 100]), 1000, 0.3, 10, beta=0.05)
     array([0.7 , 0.57])
     """
-    mean = check.strictly_between("mean", mean, 0.0, 1.0)
+    mean = check.strictly_between("mean", mean, 1e-100, 1.0)
     concentration = check.between("concentration", concentration, 1e-12, 1e15)
     allowed = _allowed(n, beta)
 
@@ -267,7 +271,11 @@ def exact_beta_binomial_width(
 
         return float(_smallest_widths(np.array([k]), mean, allowed, outside)[0])
 
-    return _for_distinct(k, 10**7, lambda ks: np.array([width(int(k)) for k in ks]))
+    def widths(sizes: Integers) -> Floats:
+        check.total_size("k", sizes)
+        return np.array([width(int(size)) for size in sizes])
+
+    return _for_distinct(k, 10**7, widths)
 
 
 def _beta_binomial_tails(k: int, mean: float, total: float) -> tuple[Floats, Floats]:
@@ -314,40 +322,25 @@ def _smallest_widths(
 
 def _for_distinct(k: Any, largest: int, widths: Callable[[Integers], Floats]) -> Any:
     """Return widths(k), computed once for every distinct k."""
-    sizes = _sizes(k)
-    broken = sizes[(sizes != np.floor(sizes)) | (sizes > largest)]
-    if broken.size:
-        raise ValueError(f"k must be whole, at most {largest}, not {broken[0]:.17g}")
-    distinct, where = np.unique(sizes.ravel().astype(np.int64), return_inverse=True)
+    sizes = check.whole_sizes("k", k, largest)
+    distinct, where = np.unique(sizes.ravel(), return_inverse=True)
     return _shaped(widths(distinct)[where].reshape(sizes.shape))
 
 
 def _allowed(n: int, beta: float) -> float:
     """Return 1 - (1-beta)**(1/n), the probability with which one user may stray."""
-    _log_term(n, beta)  # checks both
+    n, beta = _checked(n, beta)
     return -math.expm1(math.log1p(-beta) / n)
 
 
 def _log_term(n: int, beta: float) -> float:
+    n, beta = _checked(n, beta)
+    return math.log(2 * n) - math.log(beta)
+
+
+def _checked(n: int, beta: float) -> tuple[int, float]:
     beta = check.strictly_between("beta", beta, 0.0, 1.0)
-    return math.log(2 * check.integer("n", n, 1)) - math.log(beta)
-
-
-def _at_least_zero(name: str, value: Any) -> float:
-    number = check.real(name, value, "a finite number of at least 0")
-    if number < 0:
-        raise ValueError(f"{name} must be a finite number of at least 0, not {value!r}")
-    return number
-
-
-def _sizes(k: Any) -> Floats:
-    array = np.asarray(k)
-    if array.dtype.kind not in "iuf":
-        raise TypeError(f"k must be a number or an array of numbers, not {k!r}")
-    broken = array[~(np.isfinite(array) & (array >= 1))]
-    if broken.size:
-        raise ValueError(f"k must be finite and at least 1, not {broken[0]}")
-    return array.astype(np.float64)
+    return check.integer("n", n, 1), beta
 
 
 def _shaped(values: Any) -> Any:

@@ -51,7 +51,7 @@ class Constant:
     p: float
 
     def __post_init__(self) -> None:
-        check.between("p", self.p, 0.0, 1.0)
+        _keep(self, p=check.between("p", self.p, 0.0, 1.0))
 
     @property
     def mean(self) -> float:
@@ -70,7 +70,8 @@ class Constant:
 
     def sample(self, n: int, rng: np.random.Generator) -> Floats:
         """Return n copies of the rate."""
-        return np.full(n, float(self.p))
+        n, _ = _draws(n, rng)
+        return np.full(n, self.p)
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,9 @@ class Beta:
     def __post_init__(self) -> None:
         mean = check.strictly_between("mean", self.mean, 0.0, 1.0)
         top = mean * (1.0 - mean)
-        check.strictly_between("variance", self.variance, 0.0, top)
+        # Less variance has no finite concentration.
+        variance = check.strictly_between("variance", self.variance, 1e-300, top)
+        _keep(self, mean=mean, variance=variance)
 
     @property
     def concentration(self) -> float:
@@ -103,6 +106,7 @@ class Beta:
 
     def sample(self, n: int, rng: np.random.Generator) -> Floats:
         """Return n independent rates."""
+        n, rng = _draws(n, rng)
         m = self.concentration
         return np.asarray(rng.beta(self.mean * m, (1.0 - self.mean) * m, size=n))
 
@@ -123,8 +127,10 @@ class TruncatedGaussian:
     sd: float
 
     def __post_init__(self) -> None:
-        check.strictly_between("mean", self.mean, 0.0, 1.0)
-        check.positive("sd", self.sd)
+        mean = check.strictly_between("mean", self.mean, 0.0, 1.0)
+        # Limits far beyond any use, within which squares are floats.
+        sd = check.between("sd", check.positive("sd", self.sd), 1e-100, 1e100)
+        _keep(self, mean=mean, sd=sd)
         _ = self.location  # refuses a mean that is too extreme
 
     @cached_property
@@ -158,6 +164,7 @@ class TruncatedGaussian:
 
     def sample(self, n: int, rng: np.random.Generator) -> Floats:
         """Return n independent rates."""
+        n, rng = _draws(n, rng)
         low, high = -self.location / self.sd, (1.0 - self.location) / self.sd
         law = stats.truncnorm(low, high, loc=self.location, scale=self.sd)
         # Rounding can put a rate just outside.
@@ -194,8 +201,9 @@ class TwoPoint:
 
     def __post_init__(self) -> None:
         low = check.between("low", self.low, 0.0, 1.0)
-        check.between("high", self.high, low, 1.0)
-        check.between("weight", self.weight, 0.0, 1.0)
+        high = check.between("high", self.high, low, 1.0)
+        weight = check.between("weight", self.weight, 0.0, 1.0)
+        _keep(self, low=low, high=high, weight=weight)
 
     @property
     def mean(self) -> float:
@@ -217,4 +225,19 @@ class TwoPoint:
 
     def sample(self, n: int, rng: np.random.Generator) -> Floats:
         """Return n independent rates."""
+        n, rng = _draws(n, rng)
         return np.where(rng.random(n) < self.weight, self.high, self.low)
+
+
+def _keep(law: object, **numbers: float) -> None:
+    """Replace the fields of a frozen law by plain floats, so that none is narrow."""
+    for name, number in numbers.items():
+        object.__setattr__(law, name, number)
+
+
+def _draws(n: int, rng: np.random.Generator) -> tuple[int, np.random.Generator]:
+    """Return the arguments of `sample`, checked."""
+    return (
+        check.integer("n", n, 0, check.MOST_DRAWN),
+        check.generator("rng", rng),
+    )

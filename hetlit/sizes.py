@@ -1,6 +1,6 @@
 """Size profiles: how many samples each user holds.
 
-Every profile returns an int64 array of n sizes, each at least 1.
+Every profile returns an int64 array of n sizes, each at least 1; n is at most 10^8.
 
 Chapter: The model.
 """
@@ -19,7 +19,7 @@ def equal(n: int, k: int) -> Integers:
     >>> equal(3, 5)
     array([5, 5, 5])
     """
-    n = check.integer("n", n, 1)
+    n = check.integer("n", n, 1, check.MOST_DRAWN)
     return np.full(n, check.integer("k", k, 1), dtype=np.int64)
 
 
@@ -31,7 +31,7 @@ def harmonic(n: int) -> Integers:
     >>> harmonic(6)
     array([6, 3, 2, 2, 2, 1])
     """
-    n = check.integer("n", n, 1)
+    n = check.integer("n", n, 1, check.MOST_DRAWN)
     rank = np.arange(1, n + 1, dtype=np.int64)
     return -(-n // rank)
 
@@ -44,7 +44,7 @@ def two_level(n: int, heavy: int, k_heavy: int) -> Integers:
     >>> two_level(5, heavy=2, k_heavy=100)
     array([100, 100,   1,   1,   1])
     """
-    n = check.integer("n", n, 1)
+    n = check.integer("n", n, 1, check.MOST_DRAWN)
     heavy = check.integer("heavy", heavy, 0)
     k_heavy = check.integer("k_heavy", k_heavy, 1)
     if heavy > n:
@@ -56,7 +56,7 @@ def two_level(n: int, heavy: int, k_heavy: int) -> Integers:
 
 def geometric(n: int, mean: float, rng: np.random.Generator) -> Integers:
     """Return n sizes from the geometric law on 1, 2, ... with the given mean."""
-    n = check.integer("n", n, 1)
+    n = check.integer("n", n, 1, check.MOST_DRAWN)
     mean = check.real("mean", mean, "a finite number of at least 1")
     if mean < 1:
         raise ValueError(f"mean must be at least 1, not {mean!r}")
@@ -65,10 +65,10 @@ def geometric(n: int, mean: float, rng: np.random.Generator) -> Integers:
 
 
 def zipf(n: int, exponent: float, k_max: int, rng: np.random.Generator) -> Integers:
-    """Return n sizes with Pr(k) proportional to k**-exponent on 1..k_max."""
-    n = check.integer("n", n, 1)
+    """Return n sizes with Pr(k) proportional to k**-exponent on 1..k_max <= 10^8."""
+    n = check.integer("n", n, 1, check.MOST_DRAWN)
     exponent = check.positive("exponent", exponent)
-    k_max = check.integer("k_max", k_max, 1)
+    k_max = check.integer("k_max", k_max, 1, check.MOST_DRAWN)
     rng = check.generator("rng", rng)
     masses = np.arange(1, k_max + 1, dtype=np.float64) ** -exponent
     # Inverting the distribution function: where does a uniform draw fall?
@@ -85,11 +85,9 @@ def lognormal(
     The ceiling keeps every user at one sample or more, so the median size is
     `median` when that is whole.
     """
-    n = check.integer("n", n, 1)
+    n = check.integer("n", n, 1, check.MOST_DRAWN)
     median = check.positive("median", median)
-    sigma = check.real("sigma", sigma, "a finite number of at least 0")
-    if sigma < 0:
-        raise ValueError(f"sigma must be at least 0, not {sigma!r}")
+    sigma = check.at_least("sigma", sigma, 0.0)
     k_max = check.integer("k_max", k_max, 1)
     rng = check.generator("rng", rng)
     with np.errstate(over="ignore"):

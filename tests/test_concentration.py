@@ -646,6 +646,58 @@ def test_a_window_of_given_reach_takes_a_known_share_of_the_variance(reach, lost
     assert meta.variance / meta.sd**2 == pytest.approx(1 - lost, abs=3e-7)
 
 
+# Whatever type a number comes in
+
+
+def test_narrow_and_unsigned_numbers_are_plain_ones():
+    k, n, beta = np.array([100, 200], np.uint8), np.uint8(200), np.float16(0.25)
+    plain, half = k.astype(float), np.float16(0.5)
+    for function, more in (
+        (c.hoeffding_width, ()),
+        (c.bernstein_width, (np.float16(0.25),)),
+        (c.chernoff_width, (half,)),
+        (c.sub_gaussian_width, (np.uint8(2),)),
+        (c.beta_width, (half, np.float16(0.125))),
+        (c.truncated_gaussian_width, (np.int8(20),)),
+        (c.standard_width, (half, np.float16(0.125))),
+        (c.chebyshev_width, (half, np.float16(0.125))),
+        (c.two_step_width, (np.float16(0.125), half)),
+        (c.exact_binomial_width, (half,)),
+        (c.exact_beta_binomial_width, (half, np.uint8(200))),
+    ):
+        # rate_width comes before p, and beta last, in every signature.
+        found = function(k, n, *more, beta)
+        known = function(plain, 200, *(float(x) for x in more), 0.25)
+        assert (found == known).all(), function.__name__
+    assert c.lower_bound_beta(n, beta) == c.lower_bound_beta(200, 0.25)
+    assert c.largest_variance(half, np.uint8(0)) == 0.25
+
+
+def test_the_largest_and_rarest_numbers_give_widths():
+    for k in (1, 1.7e308):
+        for n, beta in ((1, 1 - 1e-16), (2**63 - 1, 5e-324)):
+            widths = (
+                c.hoeffding_width(k, n, beta),
+                c.bernstein_width(k, n, 0.25, beta),
+                c.sub_gaussian_width(k, n, 1e200, beta),
+                c.truncated_gaussian_width(k, n, 1e100, beta),
+            )
+            assert np.isfinite(widths).all()
+
+
+def test_errors_show_nothing_of_an_array():
+    for function, more in (
+        (c.hoeffding_width, ()),
+        (c.exact_binomial_width, (0.5,)),
+        (c.exact_beta_binomial_width, (0.5, 9)),
+        (c.chernoff_width, (0.5,)),
+    ):
+        with pytest.raises(ValueError, match=r"^k must ") as caught:
+            function([77.25, 0.125], 10, *more, 0.1)
+        assert "77" not in str(caught.value)
+        assert ".125" not in str(caught.value)
+
+
 # Errors
 
 
@@ -665,6 +717,21 @@ def test_a_window_of_given_reach_takes_a_known_share_of_the_variance(reach, lost
         (lambda: c.exact_binomial_width(2**45, 10, 0.5, 0.1), ValueError, "k"),
         (lambda: c.exact_beta_binomial_width(0, 10, 0.5, 9, 0.1), ValueError, "k"),
         (lambda: c.exact_beta_binomial_width(1e8, 10, 0.5, 9, 0.1), ValueError, "k"),
+        (lambda: c.hoeffding_width([1, [2]], 10, 0.1), ValueError, "k"),
+        (lambda: c.hoeffding_width(1j, 10, 0.1), TypeError, "k"),
+        (lambda: c.hoeffding_width(np.timedelta64(3), 10, 0.1), TypeError, "k"),
+        (
+            lambda: c.hoeffding_width(np.ma.array([1, 2], mask=[0, 1]), 10, 0.1),
+            ValueError,
+            "k",
+        ),
+        (
+            lambda: c.exact_beta_binomial_width(np.arange(1, 10**5), 9, 0.5, 9, 0.1),
+            ValueError,
+            "k",
+        ),
+        (lambda: c.hoeffding_width(1, np.timedelta64(9), 0.1), TypeError, "n"),
+        (lambda: c.sub_gaussian_width(1, 10, 1e300, 0.1), ValueError, "proxy"),
         (lambda: c.hoeffding_width(1, 0, 0.1), ValueError, "n"),
         (lambda: c.hoeffding_width(1, 2.0, 0.1), TypeError, "n"),
         (lambda: c.chebyshev_width(1, 0, 0.5, 0.1, 0.1), ValueError, "n"),

@@ -8,11 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
 
+from hetlit import check
 from hetlit.model import user_variance
 from hetlit.weights import (
     best_threshold,
     inverse_variance_weights,
+    optimal_ceiling,
     optimal_weights,
+    planned_optimal_weights,
+    planned_threshold,
+    planned_truncated_weights,
+    planned_variance,
     release_variance,
     truncated_weights,
 )
@@ -630,7 +636,106 @@ def test_the_largest_budget_is_no_privacy(best):
     assert objective == pytest.approx(0.018943723335634, abs=5e-16)
 
 
+# Wild magnitudes
+
+
+def wild(draw, ends, rows):
+    """Numbers of any magnitude between these ends, and often the ends."""
+    low, high = (math.log10(end) for end in ends)
+    exponents = st.floats(low, high) | st.sampled_from([low, 0.0, high])
+    column = draw(st.lists(exponents, min_size=rows, max_size=rows))
+    return np.clip(10.0 ** np.array(column), *ends)
+
+
+@st.composite
+def wild_tables(draw):
+    rows = draw(st.integers(1, 5))
+    numbers = st.sampled_from([1, 1000, 2**62])
+    return (
+        wild(draw, check.MEASURES, rows),
+        wild(draw, (1e-307, check.MEASURES[1]), rows) * draw(st.sampled_from([0, 1])),
+        draw(st.sampled_from([1e-12, 0.1, 1.0, 1e12])),
+        np.array(draw(st.lists(numbers, min_size=rows, max_size=rows))),
+    )
+
+
+# Every warning is an error in these tests, those of NumPy included.
+@given(wild_tables())
+def test_wild_magnitudes_give_weights_and_objectives(table):
+    variances, widths, epsilon, counts = table
+    weights, best = optimal_weights(variances, widths, epsilon, counts=counts)
+    assert np.sum(counts * weights) == pytest.approx(1.0, rel=1e-9)
+    threshold, paper = best_threshold(variances, widths, epsilon, counts=counts)
+    assert 0 < threshold < math.inf
+    assert 0 < best <= paper * (1 + 1e-9) < math.inf
+    assert release_variance(weights, variances, widths, epsilon, counts=counts) > 0
+
+
+@given(st.data(), st.sampled_from([5e-324, 1e-200, 1.0, 1e200, 1.7e308]))
+def test_wild_variances_give_weights(data, threshold):
+    variances = wild(data.draw, check.VARIANCES, data.draw(st.integers(1, 5)))
+    counts = np.full(len(variances), 2**40)
+    for weights in (
+        inverse_variance_weights(variances, counts=counts),
+        truncated_weights(variances, threshold, counts=counts),
+    ):
+        assert np.sum(counts * weights) == pytest.approx(1.0, rel=1e-9)
+
+
+def test_a_user_of_hardly_any_width_does_not_hold_back_the_others():
+    weights, objective = optimal_weights([1.0, 1.0], [1e-17, 1.0], 1e6)
+    assert weights == pytest.approx([0.5, 0.5], rel=1e-9)
+    assert objective == pytest.approx(0.5, rel=1e-9)
+
+
+# The cores that plans call
+
+
+@given(tables(), LEVELS)
+def test_the_cores_give_what_the_checked_functions_give(table, level):
+    variances, widths, epsilon, counts = table
+    weights, objective = optimal_weights(variances, widths, epsilon, counts=counts)
+    for numbers in (counts, counts.astype(np.float64)):
+        found, value = planned_optimal_weights(variances, widths, epsilon, numbers)
+        assert (found == weights).all()
+        assert value == objective
+        assert objective == planned_variance(
+            weights, variances, widths, epsilon, numbers
+        )
+        assert planned_threshold(variances, widths, epsilon, numbers) == best_threshold(
+            variances, widths, epsilon, counts=counts
+        )
+        assert (
+            planned_truncated_weights(variances, level, numbers)
+            == truncated_weights(variances, level, counts=counts)
+        ).all()
+
+
+@given(tables(), st.sampled_from([5e-324, 1e-200, 1e-30, 1e30, 1.7e308]))
+def test_the_cores_take_any_share_of_a_budget(table, share):
+    variances, widths, _, counts = table
+    weights, objective = planned_optimal_weights(variances, widths, share, counts)
+    assert np.sum(counts * weights) == pytest.approx(1.0, rel=1e-9)
+    threshold, paper = planned_threshold(variances, widths, share, counts)
+    assert 0 < threshold < math.inf
+    assert 0 < objective <= paper * (1 + 1e-9) < math.inf
+    assert optimal_ceiling(variances, widths, share, counts) > 0
+
+
 # Inputs
+
+
+def test_narrow_types_are_as_good_as_wide_ones():
+    narrow = np.array([200, 100], dtype=np.uint8)
+    plain = narrow.astype(np.float64)
+    weights, objective = optimal_weights(narrow, narrow, np.uint8(1), counts=narrow)
+    same, value = optimal_weights(plain, plain, 1.0, counts=plain)
+    assert weights.tolist() == same.tolist()
+    assert objective == value
+    found = best_threshold(narrow, narrow, np.float16(0.5), counts=narrow)
+    assert found == best_threshold(plain, plain, 0.5, counts=plain)
+    truncated = truncated_weights(narrow, np.uint8(200), counts=narrow)
+    assert truncated.tolist() == truncated_weights(plain, 200, counts=plain).tolist()
 
 
 def test_inputs_are_not_modified():
@@ -673,6 +778,13 @@ ARGUMENTS = {
     optimal_weights: ("variances", "widths", "epsilon"),
 }
 BAD = [
+    ("variances", [1e-310, 1.0], ValueError),
+    ("variances", [1e301, 1.0], ValueError),
+    ("variances", np.array([1, 2], dtype="m8[s]"), TypeError),
+    ("variances", np.ma.array([0.2, 0.1], mask=[0, 1]), ValueError),
+    ("variances", [1j, 1j], TypeError),
+    ("widths", [1e31, 1.0], ValueError),
+    ("weights", [1e31, 1.0], ValueError),
     ("variances", [0.2, 0.0], ValueError),
     ("variances", [0.2, -0.1], ValueError),
     ("variances", [0.2, math.nan], ValueError),
