@@ -138,8 +138,7 @@ def mean_and_variance(p: Any, var_p: Any) -> tuple[float, float]:
 
 def one_dimensional(name: str, values: Any) -> NDArray[Any]:
     """Return `values` as a non-empty one-dimensional array of numbers."""
-    if np.ma.is_masked(values):
-        raise ValueError(f"{name} must have no masked entries")
+    _refuse_masked(name, values)
     try:
         array = np.asarray(values)
     except ValueError as error:  # a ragged list
@@ -175,8 +174,7 @@ def integers(name: str, values: Any, minimum: int, *, copy: bool = True) -> Inte
 
 def sizes(name: str, value: Any) -> Floats:
     """Return a size or an array of sizes of any shape as floats of at least 1."""
-    if np.ma.is_masked(value):
-        raise ValueError(f"{name} must have no masked entries")
+    _refuse_masked(name, value)
     try:
         array = np.asarray(value)
     except ValueError:  # a ragged list
@@ -232,6 +230,15 @@ def _refuse(name: str, broken: Any, allowed: str) -> None:
     # Which entry it is, or its value, could give someone's data away.
     if broken.any():
         raise ValueError(f"{name} must be {allowed} throughout")
+
+
+def _refuse_masked(name: str, values: Any) -> None:
+    masked = np.ma.is_masked(values)
+    if isinstance(values, (list, tuple)):  # NumPy would drop the masks within
+        inside = (entry for entry in values if isinstance(entry, np.ma.MaskedArray))
+        masked = any(np.ma.is_masked(entry) for entry in inside)
+    if masked:
+        raise ValueError(f"{name} must have no masked entries")
 
 
 def _shown(value: Any) -> str:

@@ -234,6 +234,17 @@ def test_masked_entries_are_refused_and_a_mask_without_any_is_not():
     assert check.integers("k", values, 1).tolist() == [1, 2, 3]
 
 
+@pytest.mark.parametrize(
+    "values",
+    [[1, np.ma.masked], (np.ma.masked,), [np.ma.array([1, 2], mask=[False, True])]],
+    ids=["one", "tuple", "row"],
+)
+def test_masked_entries_in_a_list_are_refused(values):
+    for function in (check.floats, check.sizes, lambda *x: check.integers(*x, 1)):
+        with pytest.raises(ValueError, match=r"^k must have no masked entries"):
+            function("k", values)
+
+
 def test_checked_integers_are_a_new_array():
     given_array = np.array([1, 2, 3])
     check.integers("k", given_array, 1)[0] = 7
