@@ -28,6 +28,7 @@ from .check import Integers
 from .files import (
     checked_path,
     csv_rows,
+    has_lone_return,
     is_csv,
     optional_module,
     parquet_header,
@@ -352,7 +353,7 @@ def _query_file(duckdb: Any, path: Path, names: Mapping[str, str]) -> Users | No
         csv = is_csv(path)
         header = next(csv_rows(path)) if csv else parquet_header(connection, path)
         _check_names(names, header)
-        if csv and len(header) > WIDE:
+        if csv and (len(header) > WIDE or has_lone_return(path)):
             return None
         with reading(repr(path.name)):
             source = _csv_source(path, header) if csv else parquet_source(path)

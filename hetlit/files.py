@@ -105,6 +105,21 @@ def csv_rows(path: Path) -> Iterator[list[str]]:
             yield row
 
 
+def has_lone_return(path: Path) -> bool:
+    """Return whether a carriage return stands in a file without a line feed.
+
+    If other lines end with both, the first versions of DuckDB read on without an
+    error, and without the letter after it.
+    """
+    with reading(repr(path.name)), path.open("rb") as file:
+        while block := file.read(1 << 20):
+            if block.endswith(b"\r"):
+                block += file.read(1)
+            if b"\r" in block and block.count(b"\r") > block.count(b"\r\n"):
+                return True
+    return False
+
+
 def parquet_header(connection: Any, path: Path) -> list[str]:
     """Return the names of a Parquet file's columns.
 

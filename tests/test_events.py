@@ -386,6 +386,17 @@ def test_lines_may_end_in_several_ways(
         assert from_events(path) == expected
 
 
+@pytest.mark.parametrize("edge", [2**20 - 1, 2**20, 2**20 + 1])
+def test_a_lone_carriage_return_is_found_at_the_edge_of_a_block(
+    tmp_path: Path, edge: int
+) -> None:
+    start = "x" * (edge - 1)
+    for end in ("", "\n", "\r\n", "\r\n\r\n"):
+        assert not files.has_lone_return(write_csv(tmp_path, start + end))
+    for end in ("\r", "\r\r\n", "\n\r", "\r\n\r", "\ry\n", "\r\n\ry\n"):
+        assert files.has_lone_return(write_csv(tmp_path, start + end))
+
+
 ends = st.sampled_from(["\n", "\r\n", "\r", "\n\n"])
 cells = st.sampled_from(["a", '"a"', '"x\ny"', '"x\r"', '""', "", " a", 'b"', '"c'])
 fields_won = st.sampled_from(["0", "1", "true", '"1"', "1,", "1,2", "", "\t1", "1_0"])
@@ -880,8 +891,10 @@ def test_a_file_of_users_keeps_its_rows(tmp_path: Path, reader: str) -> None:
 
 
 def test_large_numbers_in_csv_are_exact(tmp_path: Path, reader: str) -> None:
-    path = write_csv(tmp_path, f"k,successes,counts\n{2**53 + 1},1.0,{2**53 + 3}\n")
-    assert rows_of(users_from_table(path)) == [(2**53 + 1, 1, 2**53 + 3)]
+    rows = f"{2**53 + 3},{2**53 + 1},7\n{2**53 + 1},1.0,{2**39 + 1}\n"
+    path = write_csv(tmp_path, "k,successes,counts\n" + rows)
+    expected = [(2**53 + 3, 2**53 + 1, 7), (2**53 + 1, 1, 2**39 + 1)]
+    assert rows_of(users_from_table(path)) == expected
 
 
 def test_without_counts_every_row_is_one_user() -> None:
