@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hetlit.explorers import EXPLORERS, Explorer
+from hetlit.explorers import EXPLORERS
+from hetlit.explorers.explorer import Explorer
 from hetlit.plots.explorers import draw
 from hetlit.widgets import DPI, explore
 from tools.explorers import as_json, frames

@@ -10,17 +10,17 @@ from . import baselines, sizes
 from .bounds import beta_binomial_information, dp_cramer_rao, k_star
 from .concentration import sub_gaussian_width
 from .estimate import Estimate, Trace
+from .first_guesses import initial_mean, initial_mean_error, initial_variance
 from .ideal import estimate_ideal
-from .initial import initial_mean, initial_mean_error, initial_variance
+from .ledger import Ledger
 from .model import Users, sample_users, user_variance
-from .noise import order_statistic_probabilities, private_order_statistic
 from .nonprivate import estimate_nonprivate, estimate_nonprivate_ideal
 from .populations import Beta, Constant, TruncatedGaussian, TwoPoint
-from .privacy import Ledger
 from .private_k import estimate_private_k
 from .ptr import ptr_distance
 from .public_size import estimate_public_size
 from .ratio import ratio_statistics
+from .selection import order_statistic_probabilities, private_order_statistic
 from .weights import (
     best_threshold,
     inverse_variance_weights,

@@ -47,19 +47,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import check
+from .account import Account
 from .check import Floats
+from .clipped_mean import ClippedMean, plan_clipped_mean
 from .estimate import Estimate
-from .grouping import SizeGroups, by_size_class, sum_over_users
-from .ideal import ClippedMean, check_users, plan_clipped_mean
-from .model import Users, variance_of_mean
-from .noise import laplace, simulated
-from .privacy import PUBLIC_SIZES, Account, Cohort
+from .grouping import Groups, Sizes, by_size_class
+from .ledger import PUBLIC_SIZES, Cohort, everyone
+from .model import Users, check_users, variance_of_mean
+from .noise import Randomness, source_of
 from .spread import (
     CAUTIOUS_SPREAD,
     JUDGED_SPREADS,
+    MEAN_SHARE,
     MOMENT_NOISE,
     MOMENT_SHARES,
     SPREAD_EVIDENCE,
+    SPREAD_SHARE,
     WORTHWHILE,
     best_reach,
     clamped_guess,
@@ -69,17 +72,14 @@ from .spread import (
     spread_resolution,
     typical_spread,
 )
-from .weights import optimal_weights, release_variance
+from .weights import planned_optimal_weights
 
-# Constants were chosen by measurement: see benchmarks/.
-MEAN_SHARE = 0.05  # of epsilon, for the first mean
-SPREAD_SHARE = 0.05  # of epsilon, for the typical spread
 # Cautious weights assume that p(1-p) is this: a compromise between p = 1/2, where
 # it is 1/4, and rare ones, for which noise matters more and weights should be equal.
 CAUTIOUS_Q = 0.15
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """How to spend the budget; everything in it is public.
 
@@ -104,7 +104,7 @@ class Plan:
     resolution: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plans:
     """What public sizes and epsilon decide, for many runs on users of these sizes.
 
@@ -117,13 +117,13 @@ class Plans:
     cautious: ClippedMean
     adaptive: Plan | None
 
-    def fit(self, groups: SizeGroups, epsilon: float) -> bool:
+    def fit(self, sizes: Sizes, epsilon: float) -> bool:
         """Return whether they were made for these sizes and this budget."""
-        known = self.cautious.groups
+        known = self.cautious.sizes
         return (
             epsilon == self.epsilon
-            and np.array_equal(groups.k, known.k)
-            and np.array_equal(groups.counts, known.counts)
+            and np.array_equal(sizes.k, known.k)
+            and np.array_equal(sizes.counts, known.counts)
         )
 
 
@@ -132,7 +132,7 @@ def estimate_adaptive(
     epsilon: float,
     *,
     plans: Plans | None = None,
-    rng: np.random.Generator | None = None,
+    rng: Randomness = None,
     trace: bool = False,
 ) -> Estimate:
     """Return a private estimate of the population mean, for public sizes.
@@ -140,7 +140,7 @@ def estimate_adaptive(
     Parameters
     ----------
     users : Users
-    epsilon : the total user-level privacy budget of the release, above 0
+    epsilon : the total user-level privacy budget of the release, in [1e-12, 1e12]
     plans : those of `make_plans` for users of the same sizes, to save time; made
         here if None
     rng : simulated noise; see `hetlit.noise`
@@ -149,51 +149,58 @@ def estimate_adaptive(
     Privacy: `epsilon` in total, delta 0; see the module for the proof.
     """
     users = check_users(users)
-    epsilon = check.positive("epsilon", epsilon)
-    source = simulated(rng)
+    epsilon = check.epsilon(epsilon)
+    if plans is not None and not isinstance(plans, Plans):
+        raise TypeError(f"plans must be those of make_plans, not {plans!r}")
+    source = source_of(rng)
     groups = by_size_class(users)
-    plans = make_plans(groups, epsilon) if plans is None else plans
-    if not plans.fit(groups, epsilon):
+    plans = make_plans(groups.sizes, epsilon) if plans is None else plans
+    if not plans.fit(groups.sizes, epsilon):
         raise ValueError("plans must be made for users of these sizes and this epsilon")
-    cautious, plan = plans.cautious, plans.adaptive
+    plan = plans.adaptive
     if plan is None:
-        everyone = (Cohort("everyone", users.n, "no selection"),)
-        account = Account(epsilon, PUBLIC_SIZES, everyone)
-        scale = account.laplace("weighted mean", epsilon, cautious.sensitivity)
-        value = cautious.noiseless(users) + laplace(scale, rng=source)
+        cautious = plans.cautious
+        account = Account(epsilon, PUBLIC_SIZES, everyone(users.n), source)
+        value = account.laplace(
+            "weighted mean", cautious.noiseless(groups), cautious.sensitivity, epsilon
+        )
         ledger = account.ledger("planned from sizes alone: first guesses would not pay")
-        inside = cautious.trace(users, epsilon, adaptive=False) if trace else None
+        inside = cautious.trace(groups, epsilon, adaptive=False) if trace else None
         return Estimate(value, ledger, inside)
 
-    cohorts = _cohorts(users, groups, plan)
+    cohorts = _cohorts(groups.sizes, plan)
     several = tuple(cohort.name for cohort in cohorts if cohort.name != "one sample")
-    account = Account(epsilon, PUBLIC_SIZES, cohorts)
+    account = Account(epsilon, PUBLIC_SIZES, cohorts, source)
 
     # 1. First mean.
-    scale = account.laplace("first mean", plan.mean_epsilon, plan.first.sensitivity)
-    raw = plan.first.noiseless(users) + laplace(scale, rng=source)
+    raw = account.laplace(
+        "first mean",
+        plan.first.noiseless(groups),
+        plan.first.sensitivity,
+        plan.mean_epsilon,
+    )
     centre, q = clamped_guess(raw, plan.first_error, users.n)
 
     # 2. Second moment.
-    moment_scale = account.laplace(
+    moment = account.laplace(
         "second moment",
-        plan.moment_epsilon,
+        _second_moment(groups, plan, centre, q),
         _moment_sensitivity(plan, centre),
+        plan.moment_epsilon,
         *several,
     )
-    moment = _second_moment(users, groups, plan, centre, q)
-    moment += laplace(moment_scale, rng=source)
+    moment_scale = account.scale
 
     # 3. Typical spread.
-    account.exponential("typical spread", plan.spread_epsilon, "many samples")
     typical = typical_spread(
+        account,
         users,
         plan.spread_from,
         centre,
         q,
         plan.resolution,
         plan.spread_epsilon,
-        source,
+        "many samples",
     )
 
     # 4. Final mean.
@@ -201,16 +208,17 @@ def estimate_adaptive(
         moment, moment_scale, typical, q, users.n * epsilon
     )
     if heavy_tails:
-        final = _unclipped_mean(groups, q, spread, plan.final_epsilon)
+        final = _unclipped_mean(groups.sizes, q, spread, plan.final_epsilon)
     else:
-        final = _final_mean(groups, plan, centre, q, spread)
-    scale = account.laplace("final mean", plan.final_epsilon, final.sensitivity)
-    value = final.noiseless(users) + laplace(scale, rng=source)
+        final = _final_mean(groups.sizes, plan, centre, q, spread)
+    value = account.laplace(
+        "final mean", final.noiseless(groups), final.sensitivity, plan.final_epsilon
+    )
 
     inside = None
     if trace:
         inside = final.trace(
-            users,
+            groups,
             plan.final_epsilon,
             adaptive=True,
             initial_mean=centre,
@@ -223,33 +231,35 @@ def estimate_adaptive(
     return Estimate(value, account.ledger(), inside)
 
 
-def make_plans(groups: SizeGroups, epsilon: float) -> Plans:
+def make_plans(sizes: Sizes, epsilon: float) -> Plans:
     """Return the plans for users of these sizes: a function of public numbers."""
-    cautious = cautious_mean(groups, epsilon)
-    return Plans(epsilon, cautious, adaptive_plan(groups, epsilon, cautious))
+    cautious = cautious_mean(sizes, epsilon)
+    return Plans(
+        epsilon=epsilon,
+        cautious=cautious,
+        adaptive=adaptive_plan(sizes, epsilon, cautious),
+    )
 
 
-def cautious_mean(groups: SizeGroups, epsilon: float) -> ClippedMean:
+def cautious_mean(sizes: Sizes, epsilon: float) -> ClippedMean:
     """Return the weighted mean that needs no first guess and clips nobody."""
-    return _unclipped_mean(groups, CAUTIOUS_Q, CAUTIOUS_SPREAD * CAUTIOUS_Q, epsilon)
+    return _unclipped_mean(sizes, CAUTIOUS_Q, CAUTIOUS_SPREAD * CAUTIOUS_Q, epsilon)
 
 
 def _unclipped_mean(
-    groups: SizeGroups, q: float, spread: float, epsilon: float
+    sizes: Sizes, q: float, spread: float, epsilon: float
 ) -> ClippedMean:
-    variances = variance_of_mean(groups.k, q, spread)
-    lower, upper = np.zeros_like(groups.k), np.ones_like(groups.k)
-    return plan_clipped_mean(groups, lower, upper, variances, epsilon, "optimal")
+    variances = variance_of_mean(sizes.k, q, spread)
+    lower, upper = np.zeros_like(sizes.k), np.ones_like(sizes.k)
+    return plan_clipped_mean(sizes, lower, upper, variances, epsilon, "optimal")
 
 
-def adaptive_plan(
-    groups: SizeGroups, epsilon: float, cautious: ClippedMean
-) -> Plan | None:
+def adaptive_plan(sizes: Sizes, epsilon: float, cautious: ClippedMean) -> Plan | None:
     """Return the adaptive plan, or None where it is impossible or does not pay.
 
     Judged at p = 1/2, where p(1-p) = 1/4 is largest.
     """
-    moment_weights = _moment_weights(groups, MOMENT_SHARES[0] * epsilon)
+    moment_weights = _moment_weights(sizes, MOMENT_SHARES[0] * epsilon)
     # The noise of the second moment must stay below MOMENT_NOISE/4 at every p.
     moment_epsilon = max(
         MOMENT_SHARES[0] * epsilon, float(moment_weights.max()) / (MOMENT_NOISE * 0.25)
@@ -259,33 +269,35 @@ def adaptive_plan(
 
     # Whole groups with the most samples, until there is evidence enough.
     spread_epsilon = SPREAD_SHARE * epsilon
-    users_above = np.cumsum(groups.counts[::-1])[::-1]
+    users_above = np.cumsum(sizes.counts[::-1])[::-1]
     enough = np.flatnonzero(users_above >= SPREAD_EVIDENCE / spread_epsilon)
-    if not enough.size or groups.k[enough[-1]] < 2:
+    if not enough.size or sizes.k[enough[-1]] < 2:
         return None
     spread_users = int(users_above[enough[-1]])
-    middle = groups.k[np.flatnonzero(users_above >= spread_users / 2.0)[-1]]
+    middle = sizes.k[np.flatnonzero(users_above >= spread_users / 2.0)[-1]]
 
     mean_epsilon = MEAN_SHARE * epsilon
-    first = cautious_mean(groups, mean_epsilon)
+    first = cautious_mean(sizes, mean_epsilon)
     plan = Plan(
         mean_epsilon=mean_epsilon,
         moment_epsilon=moment_epsilon,
         spread_epsilon=spread_epsilon,
         final_epsilon=epsilon - mean_epsilon - moment_epsilon - spread_epsilon,
         first=first,
-        first_error=math.sqrt(_variance_of(first, CAUTIOUS_SPREAD, mean_epsilon)),
+        first_error=math.sqrt(
+            first.variance(0.25, CAUTIOUS_SPREAD * 0.25, mean_epsilon)
+        ),
         moment_weights=moment_weights,
-        spread_from=float(groups.k[enough[-1]]),
+        spread_from=float(sizes.k[enough[-1]]),
         spread_users=spread_users,
         resolution=spread_resolution(spread_users, float(middle), spread_epsilon),
     )
     promised, without = [], []
     for spread in JUDGED_SPREADS:
         believed = min(spread + plan.resolution, 1.0)
-        final = _final_mean(groups, plan, 0.5, 0.25, believed * 0.25)
-        promised.append(_variance_of(final, spread, plan.final_epsilon))
-        without.append(_variance_of(cautious, spread, epsilon))
+        final = _final_mean(sizes, plan, 0.5, 0.25, believed * 0.25)
+        promised.append(final.variance(0.25, spread * 0.25, plan.final_epsilon))
+        without.append(cautious.variance(0.25, spread * 0.25, epsilon))
     return plan if mean_log_ratio(promised, without) < math.log(WORTHWHILE) else None
 
 
@@ -295,65 +307,50 @@ def expected_variance(plans: Plans, p: float, var_p: float) -> float:
     Without first guesses it is exact.  A guess of the spread cannot be better than
     the plan's resolution, so that is added.
 
-    >>> groups = by_size_class(Users(k=[1], successes=[0], counts=[100]))
-    >>> round(expected_variance(make_plans(groups, 1.0), p=0.5, var_p=0.0), 6)
+    >>> sizes = Sizes(np.array([1.0]), np.array([100]))
+    >>> round(expected_variance(make_plans(sizes, 1.0), p=0.5, var_p=0.0), 6)
     0.0027
     """
-    groups, plan, q = plans.cautious.groups, plans.adaptive, p * (1.0 - p)
+    plan, q = plans.adaptive, p * (1.0 - p)
     final, epsilon = plans.cautious, plans.epsilon
     if plan is not None:
         believed = min(var_p + plan.resolution * q, q)
-        final, epsilon = _final_mean(groups, plan, p, q, believed), plan.final_epsilon
-    return release_variance(
-        final.weights,
-        variance_of_mean(groups.k, q, var_p),
-        final.upper - final.lower,
-        epsilon,
-        counts=groups.counts,
-    )
-
-
-def _variance_of(plan: ClippedMean, relative_spread: float, epsilon: float) -> float:
-    """Return the variance of a weighted mean if p = 1/2 and nobody is clipped."""
-    groups = plan.groups
-    variances = variance_of_mean(groups.k, 0.25, relative_spread * 0.25)
-    widths = plan.upper - plan.lower
-    return release_variance(
-        plan.weights, variances, widths, epsilon, counts=groups.counts
-    )
+        final = _final_mean(plans.cautious.sizes, plan, p, q, believed)
+        epsilon = plan.final_epsilon
+    return final.variance(q, var_p, epsilon)
 
 
 def _final_mean(
-    groups: SizeGroups, plan: Plan, centre: float, q: float, spread: float
+    sizes: Sizes, plan: Plan, centre: float, q: float, spread: float
 ) -> ClippedMean:
     """Return the clipped mean for light tails."""
-    variances = variance_of_mean(groups.k, q, spread)
-    reach = best_reach(int(groups.counts.sum()), plan.final_epsilon)
+    variances = variance_of_mean(sizes.k, q, spread)
+    reach = best_reach(sizes.n, plan.final_epsilon)
     lower, upper = light_intervals(
         variances, centre, q, spread, plan.first_error, reach
     )
     return plan_clipped_mean(
-        groups, lower, upper, variances, plan.final_epsilon, "optimal"
+        sizes, lower, upper, variances, plan.final_epsilon, "optimal"
     )
 
 
-def _moment_weights(groups: SizeGroups, epsilon: float) -> Floats:
+def _moment_weights(sizes: Sizes, epsilon: float) -> Floats:
     """Return a, per user, with sum(counts * a * (1 - 1/k)) = 1 over users with k > 1.
 
     ((mean - p)^2 - q/k) / (1 - 1/k) is an unbiased guess of var_p.  Its variance is
     about 2 sd^4 / (1 - 1/k)^2 and its range 1/(1 - 1/k), which optimal weights take
     into account.
     """
-    weights = np.zeros_like(groups.k)
-    several = groups.k > 1
+    weights = np.zeros_like(sizes.k)
+    several = sizes.k > 1
     if several.any():
-        factor = 1.0 - 1.0 / groups.k[several]
-        variances = variance_of_mean(groups.k[several], 0.25, CAUTIOUS_SPREAD * 0.25)
-        chosen, _ = optimal_weights(
+        factor = 1.0 - 1.0 / sizes.k[several]
+        variances = variance_of_mean(sizes.k[several], 0.25, CAUTIOUS_SPREAD * 0.25)
+        chosen, _ = planned_optimal_weights(
             2.0 * (variances / factor) ** 2,
             1.0 / factor,
             epsilon,
-            counts=groups.counts[several],
+            sizes.counts[several],
         )
         weights[several] = chosen / factor
     return weights
@@ -363,21 +360,16 @@ def _moment_sensitivity(plan: Plan, centre: float) -> float:
     return float(plan.moment_weights.max()) * max(centre, 1.0 - centre) ** 2
 
 
-def _second_moment(
-    users: Users, groups: SizeGroups, plan: Plan, centre: float, q: float
-) -> float:
-    total = sum_over_users(
-        users,
-        groups,
-        lambda group, means: plan.moment_weights[group] * (means - centre) ** 2,
-    )
-    return total - float(np.sum(groups.counts * plan.moment_weights * q / groups.k))
+def _second_moment(groups: Groups, plan: Plan, centre: float, q: float) -> float:
+    weights, sizes = plan.moment_weights, groups.sizes
+    total = groups.sum(lambda group, means: weights[group] * (means - centre) ** 2)
+    return total - float(np.sum(sizes.counts * weights * q / sizes.k))
 
 
-def _cohorts(users: Users, groups: SizeGroups, plan: Plan) -> tuple[Cohort, ...]:
+def _cohorts(sizes: Sizes, plan: Plan) -> tuple[Cohort, ...]:
     """Return who takes part in what, by public sizes."""
-    ones = int(groups.counts[groups.k == 1].sum())
-    few = users.n - ones - plan.spread_users
+    ones = int(sizes.counts[sizes.k == 1].sum())
+    few = sizes.n - ones - plan.spread_users
     threshold = f"{plan.spread_from:g}"
     cohorts = (
         Cohort("many samples", plan.spread_users, f"size {threshold} or more"),

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 
 from . import check
-from .check import Floats, Integers
+from .account import Account
+from .check import MOST_SIZES, Floats, Integers
 from .estimate import Estimate, Trace
-from .grouping import SizeGroups, blocks, by_size
+from .grouping import Sizes, blocks, by_size
 from .huber import huber
-from .ideal import check_users
-from .model import Users
-from .noise import exponential_mechanism, laplace, simulated
-from .privacy import PUBLIC_SIZES, Cohort, Ledger, Step
+from .ledger import PUBLIC_SIZES, Cohort, everyone
+from .model import Users, check_users
+from .noise import NoiseSource, Randomness, source_of
 from .subsample import most_data, subsampled_ones, sum_over_rows
 
 __all__ = [
@@ -44,7 +44,7 @@ def user_mean(
     users: Users,
     epsilon: float,
     *,
-    rng: np.random.Generator | None = None,
+    rng: Randomness = None,
     trace: bool = False,
 ) -> Estimate:
     """Return the mean of the users' means, with Laplace noise.
@@ -55,7 +55,7 @@ def user_mean(
     Parameters
     ----------
     users : Users
-    epsilon : the total user-level privacy budget of the release, above 0
+    epsilon : the total user-level privacy budget of the release, in [1e-12, 1e12]
     rng : simulated noise; see `hetlit.noise`
     trace : also return what happened inside, not for release
 
@@ -79,7 +79,7 @@ def user_mean(
         source,
         trace,
         ANY_SIZES,
-        (Cohort("everyone", users.n, "no selection"),),
+        everyone(users.n),
         weights=np.full(len(users.k), 1.0 / users.n) if trace else None,
     )
 
@@ -88,7 +88,7 @@ def pooled_mean(
     users: Users,
     epsilon: float,
     *,
-    rng: np.random.Generator | None = None,
+    rng: Randomness = None,
     trace: bool = False,
 ) -> Estimate:
     """Return the mean over all samples of all users, with Laplace noise.
@@ -101,7 +101,7 @@ def pooled_mean(
     Parameters
     ----------
     users : Users
-    epsilon : the total user-level privacy budget of the release, above 0
+    epsilon : the total user-level privacy budget of the release, in [1e-12, 1e12]
     rng : simulated noise; see `hetlit.noise`
     trace : also return what happened inside, not for release
 
@@ -124,7 +124,7 @@ def pooled_mean(
         source,
         trace,
         PUBLIC_SIZES,
-        (Cohort("everyone", users.n, "no selection"),),
+        everyone(users.n),
         weights=users.k / samples if trace else None,
     )
 
@@ -133,20 +133,20 @@ def median_truncation(
     users: Users,
     epsilon: float,
     *,
-    rng: np.random.Generator | None = None,
+    rng: Randomness = None,
     trace: bool = False,
 ) -> Estimate:
     """Return the mean of equally many samples of each user in the upper half.
 
     The reduction of prior work to users of one size: of the ceil(n/2) users with
     most samples, each gives as many as the one with the fewest among them holds,
-    which is the median size.  Everything else is thrown away.  Who of the users of
-    exactly the median size takes part is drawn at random.
+    which is the median size, or 10^7.  Everything else is thrown away.  Who of the
+    users of exactly the median size takes part is drawn at random.
 
     Parameters
     ----------
     users : Users
-    epsilon : the total user-level privacy budget of the release, above 0
+    epsilon : the total user-level privacy budget of the release, in [1e-12, 1e12]
     rng : simulated noise and draws; see `hetlit.noise`
     trace : also return what happened inside, not for release
 
@@ -163,13 +163,14 @@ def median_truncation(
     """
     users, epsilon, source = _checked(users, epsilon, rng)
     half = (users.n + 1) // 2
-    upper, size = most_data(users, half, source)
+    upper, fewest = most_data(users, half, source.chance)
+    size = min(fewest, MOST_SIZES)
     cohorts = (
-        Cohort("upper half", half, f"most samples, {size} or more"),
-        Cohort("left out", users.n - half, f"fewest samples, {size} or fewer"),
+        Cohort("upper half", half, f"most samples, {fewest} or more"),
+        Cohort("left out", users.n - half, f"fewest samples, {fewest} or fewer"),
     )
     return _laplace_mean(
-        subsampled_ones(upper, size, source) / (float(half) * size),
+        subsampled_ones(upper, size, source.chance) / (float(half) * size),
         1.0 / half,
         epsilon,
         source,
@@ -189,7 +190,7 @@ def contribution_bounding(
     k_max: int | None = None,
     cap_share: float = CAP_SHARE,
     count_share: float | None = None,
-    rng: np.random.Generator | None = None,
+    rng: Randomness = None,
     trace: bool = False,
 ) -> Estimate:
     """Return a noisy sum over a noisy count of at most `cap` samples of each user.
@@ -202,11 +203,11 @@ def contribution_bounding(
     Parameters
     ----------
     users : Users
-    epsilon : the total user-level privacy budget of the release, above 0
-    cap : the most samples a user contributes, a whole number of at least 1 chosen
+    epsilon : the total user-level privacy budget of the release, in [1e-12, 1e12]
+    cap : the most samples a user contributes, a whole number from 1 to 10^7 chosen
         without looking at the data; or "private", to let the data choose
-    k_max : for a private cap only, the largest one allowed, chosen without looking
-        at the data; users may hold more
+    k_max : for a private cap only, the largest one allowed, at most 10^7, chosen
+        without looking at the data; users may hold more
     cap_share : the fraction of epsilon for a private cap, in (0, 1)
     count_share : None to release sum and count at once; a fraction in (0, 1) of the
         budget for the count to release them one by one, as libraries do with 0.5
@@ -237,48 +238,43 @@ def contribution_bounding(
     cap_share = check.strictly_between("cap_share", cap_share, 0.0, 1.0)
     if count_share is not None:
         count_share = check.strictly_between("count_share", count_share, 0.0, 1.0)
-    steps: list[Step] = []
-    left = epsilon
-    if isinstance(cap, str):
+    private = isinstance(cap, str)
+    if private:
         check.one_of("cap", cap, ("private",))
         caps = _allowed_caps(k_max)
-        left = epsilon - cap_share * epsilon
-        for_sum = left if count_share is None else left - count_share * left
-        utilities = cap_utilities(by_size(users), caps, for_sum)
-        chosen = exponential_mechanism(utilities, cap_share * epsilon, rng=source)
-        cap = int(caps[chosen])
-        mechanism = "exponential mechanism, sensitivity 1"
-        steps.append(Step("cap", ("everyone",), mechanism, cap_share * epsilon))
     elif k_max is not None:
         raise ValueError(f"k_max is for cap='private' only, not for cap={cap!r}")
-    cap = check.integer("cap", cap, 1)
+    else:
+        cap = _bounded("cap", cap)
+    account = Account(epsilon, ANY_SIZES, everyone(users.n), source)
+    if private:
+        left = epsilon - cap_share * epsilon
+        for_sum = left if count_share is None else left - count_share * left
+        utilities = cap_utilities(by_size(users).sizes, caps, for_sum)
+        cap = int(caps[account.choose("cap", utilities, cap_share * epsilon)])
+    cap = int(cap)
 
     count = sum_over_rows(np.minimum(users.k, cap), users.counts)
-    ones = subsampled_ones(users, cap, source)
-    sum_scale, count_scale, more = _sum_and_count(cap, left, count_share)
-    noisy_sum = ones - count / 2.0 + laplace(sum_scale, rng=source)
-    noisy_count = count + laplace(count_scale, rng=source)
-    noisy_count = min(max(noisy_count, float(users.n)), float(users.n) * cap)
-    ledger = Ledger(
-        neighbours=ANY_SIZES,
-        cohorts=(Cohort("everyone", users.n, "no selection"),),
-        steps=(*steps, *more),
-        notes=(f"each user contributed at most {cap} samples",),
+    ones = subsampled_ones(users, cap, source.chance)
+    noisy_sum, noisy_count, scales = _sum_and_count(
+        account, ones - count / 2.0, count, users.n, cap, count_share
     )
+    noisy_count = min(max(noisy_count, float(users.n)), float(users.n) * cap)
     inside = Trace(
         noiseless=ones / count,
-        noise_scale=sum_scale / count,
+        noise_scale=scales[0] / count,
         cap=cap,
         ones=ones,
         count=count,
-        sum_scale=sum_scale,
-        count_scale=count_scale,
+        sum_scale=scales[0],
+        count_scale=scales[1],
     )
     value = 0.5 + noisy_sum / noisy_count
+    ledger = account.ledger(f"each user contributed at most {cap} samples")
     return Estimate(value, ledger, inside if trace else None)
 
 
-def cap_utilities(groups: SizeGroups, caps: Integers, epsilon: float) -> Floats:
+def cap_utilities(sizes: Sizes, caps: Integers, epsilon: float) -> Floats:
     """Return minus the distance of each cap from where more would not pay.
 
     With M contributed samples of users who are all alike, at p = 1/2, the variance
@@ -289,31 +285,41 @@ def cap_utilities(groups: SizeGroups, caps: Integers, epsilon: float) -> Floats:
     Privacy: one user changes every number of users by at most 1, whatever her size,
     so the sensitivity is 1.
     """
-    up_to = np.concatenate(([0], np.cumsum(groups.counts)))
-    holders = up_to[-1] - up_to[np.searchsorted(groups.k, caps, side="right")]
+    up_to = np.concatenate(([0], np.cumsum(sizes.counts)))
+    holders = up_to[-1] - up_to[np.searchsorted(sizes.k, caps, side="right")]
     return np.asarray(-np.abs(holders - 16.0 * caps / epsilon**2))
 
 
 def _sum_and_count(
-    cap: int, epsilon: float, count_share: float | None
-) -> tuple[float, float, tuple[Step, ...]]:
-    """Return the noise scales of the centred sum and of the count, and the steps."""
-    if count_share is None:
-        step = Step(
+    account: Account,
+    centred_sum: float,
+    count: float,
+    n: int,
+    cap: int,
+    count_share: float | None,
+) -> tuple[float, float, tuple[float, float]]:
+    """Return the noisy centred sum, the noisy count and the scales of their noise.
+
+    They spend what is left.  If cap is 1 the count is n, which is public.
+    """
+    left = account.left
+    if count_share is None and cap > 1:
+        both = account.counts(
             "sum and count",
-            ("everyone",),
-            f"Laplace, sensitivity {cap} of the centred sum and half the count",
-            epsilon,
+            np.array([centred_sum, count / 2.0]),
+            float(cap),
+            left,
+            detail=" of the centred sum and half the count",
         )
-        # Users with one sample each make the count n, which is public.
-        return cap / epsilon, (2.0 * cap / epsilon if cap > 1 else 0.0), (step,)
-    for_count = count_share * epsilon
-    for_sum = epsilon - for_count
-    steps = (
-        Step("sum", ("everyone",), f"Laplace, sensitivity {cap}", for_sum),
-        Step("count", ("everyone",), f"Laplace, sensitivity {cap - 1}", for_count),
-    )
-    return cap / for_sum, (cap - 1) / for_count, steps
+        scales = account.scale, 2.0 * account.scale
+        return float(both[0]), 2.0 * float(both[1]), scales
+    for_count = 0.0 if count_share is None else count_share * left
+    noisy_sum = account.laplace("sum", centred_sum, float(cap), left - for_count)
+    sum_scale = account.scale
+    if cap == 1:
+        return noisy_sum, float(n), (sum_scale, 0.0)
+    noisy_count = account.laplace("count", count, cap - 1.0, for_count)
+    return noisy_sum, noisy_count, (sum_scale, account.scale)
 
 
 def _allowed_caps(k_max: int | None) -> Integers:
@@ -323,35 +329,41 @@ def _allowed_caps(k_max: int | None) -> Integers:
             "k_max is needed with cap='private': the largest cap allowed, chosen "
             "without looking at the data; users may hold more"
         )
-    k_max = check.integer("k_max", k_max, 1)
+    k_max = _bounded("k_max", k_max)
     powers = [1 << power for power in range((k_max - 1).bit_length())]
     return np.array([*powers, k_max], dtype=np.int64)
+
+
+def _bounded(name: str, value: Any) -> int:
+    """Return a number of samples that can be drawn for every user."""
+    bound = check.integer(name, value, 1)
+    if bound > MOST_SIZES:
+        raise ValueError(f"{name} must be at most {MOST_SIZES}, not {value}")
+    return bound
 
 
 def _laplace_mean(
     noiseless: float,
     sensitivity: float,
     epsilon: float,
-    source: np.random.Generator,
+    source: NoiseSource,
     trace: bool,
     neighbours: str,
     division: tuple[Cohort, ...],
     **inside: Any,
 ) -> Estimate:
     """Return noiseless + Laplace(sensitivity/epsilon), on users of the first cohort."""
-    scale = sensitivity / epsilon
-    mechanism = f"Laplace, sensitivity {sensitivity:.6g}"
-    step = Step("mean", (division[0].name,), mechanism, epsilon)
-    ledger = Ledger(neighbours, division, (step,))
+    account = Account(epsilon, neighbours, division, source)
+    value = account.laplace("mean", noiseless, sensitivity, epsilon, division[0].name)
     parts = Trace(
-        noiseless=noiseless, noise_scale=scale, sensitivity=sensitivity, **inside
+        noiseless=noiseless,
+        noise_scale=account.scale,
+        sensitivity=sensitivity,
+        **inside,
     )
-    value = noiseless + laplace(scale, rng=source)
-    return Estimate(value, ledger, parts if trace else None)
+    return Estimate(value, account.ledger(), parts if trace else None)
 
 
-def _checked(
-    users: Any, epsilon: Any, rng: Any
-) -> tuple[Users, float, np.random.Generator]:
+def _checked(users: Any, epsilon: Any, rng: Any) -> tuple[Users, float, NoiseSource]:
     users = check_users(users)
-    return users, check.positive("epsilon", epsilon), simulated(rng)
+    return users, check.epsilon(epsilon), source_of(rng)

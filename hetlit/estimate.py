@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from .privacy import Ledger
+from .ledger import Ledger
 
 
 class Trace:

@@ -1,8 +1,9 @@
 """Grouping users by size, for speed.
 
 Weights, variances and intervals depend on a user only through her size k, so they
-are computed once per distinct size; the means of the users are then visited in
-blocks of rows, without ever building a long array.
+are computed once per distinct size: `Sizes` is all that planning needs.  The means of
+the users are then visited in blocks of rows, without ever building a long array:
+`Groups` knows which row belongs to which size.
 """
 
 from __future__ import annotations
@@ -25,46 +26,74 @@ DENSE = 4
 BITS = 7
 _SHIFT = 52 - BITS  # a float64 has 52 bits after the leading one
 
+Positions = NDArray[np.integer[Any]]
+
 
 @dataclass(frozen=True)
-class SizeGroups:
-    """The users, counted by size.
+class Sizes:
+    """How many users have which size: all that planning needs, and nothing more.
 
     k : shape (groups,), one size per group, ascending
     counts : shape (groups,), users in each group
-    position : turns the sizes of rows into positions in these arrays
-    known : the sizes of all rows and their positions, where they were kept
     """
 
     k: Floats
     counts: Integers
-    position: Callable[[Integers], Integers]
-    known: tuple[Integers, NDArray[np.int16]] | None = None
 
-    def positions(self, users: Users, rows: slice) -> NDArray[np.integer[Any]]:
-        """Return the positions of some rows of a table."""
-        if self.known is not None and self.known[0] is users.k:
-            return self.known[1][rows]
-        return self.position(users.k[rows])
+    @property
+    def n(self) -> int:
+        """The number of users."""
+        return int(self.counts.sum())
 
 
-def by_size(users: Users) -> SizeGroups:
+@dataclass(frozen=True)
+class Groups:
+    """A table of users, and which row belongs to which size.
+
+    users : the table
+    sizes : the sizes of its users
+    positions : where the size of each of some rows stands among the sizes
+    """
+
+    users: Users
+    sizes: Sizes
+    positions: Callable[[slice], Positions]
+
+    @property
+    def all_positions(self) -> Positions:
+        """The positions of all rows, for traces."""
+        return self.positions(slice(None))
+
+    def sum(self, value: Callable[[Any, Floats], Floats]) -> float:
+        """Return the sum over users of value(position of her size, her mean)."""
+        users, total = self.users, 0.0
+        for rows in blocks(users):
+            means = users.successes[rows] / users.k[rows]
+            values = value(self.positions(rows), means)
+            total += float(np.sum(values * users.counts[rows]))
+        return total
+
+
+def by_size(users: Users) -> Groups:
     """Return the users grouped by their exact sizes."""
     largest = int(users.k.max())
     if largest > DENSE * len(users.k) + 1000:
         k, inverse = np.unique(users.k, return_inverse=True)
-        counts = _count(inverse, users.counts, len(k))
-        return SizeGroups(
-            k.astype(np.float64), counts, lambda sizes: np.searchsorted(k, sizes)
+        counts = _count(inverse, users, slice(None), len(k))
+        return Groups(
+            users,
+            Sizes(k.astype(np.float64), counts),
+            lambda rows: np.searchsorted(k, users.k[rows]),
         )
-    table = _count(users.k, users.counts, largest + 1)
+    table = _count(users.k, users, slice(None), largest + 1)
     k = np.flatnonzero(table)
     places = np.zeros(largest + 1, dtype=np.int64)
     places[k] = np.arange(len(k))
-    return SizeGroups(k.astype(np.float64), table[k], lambda sizes: places[sizes])
+    sizes = Sizes(k.astype(np.float64), table[k])
+    return Groups(users, sizes, lambda rows: places[users.k[rows]])
 
 
-def by_size_class(users: Users) -> SizeGroups:
+def by_size_class(users: Users) -> Groups:
     """Return the users grouped by their sizes, rounded down to eight leading bits.
 
     Sizes up to 255 stay exact, larger ones lose less than 1 in 128, and there are
@@ -78,19 +107,14 @@ def by_size_class(users: Users) -> SizeGroups:
     for rows in blocks(users):
         cells = _class_of(users.k[rows]) - first
         classes[rows] = cells
-        table[: cells.max() + 1] += _count(cells, users.counts[rows], 0)
+        table[: cells.max() + 1] += _count(cells, users, rows, 0)
     present = np.flatnonzero(table)
     places = np.zeros(len(table), dtype=np.int64)
     places[present] = np.arange(len(present))
     k = ((present + first) << _SHIFT).view(np.float64)
     for rows in blocks(users):
         classes[rows] = places[classes[rows]]
-    return SizeGroups(
-        k,
-        table[present],
-        lambda sizes: places[_class_of(sizes) - first],
-        known=(users.k, classes),
-    )
+    return Groups(users, Sizes(k, table[present]), lambda rows: classes[rows])
 
 
 def classes_up_to(k_max: int) -> Floats:
@@ -100,20 +124,6 @@ def classes_up_to(k_max: int) -> Floats:
     """
     first, last = _class_of(np.array([1, k_max]))
     return (np.arange(first, last + 1) << _SHIFT).view(np.float64)
-
-
-def sum_over_users(
-    users: Users,
-    groups: SizeGroups,
-    value: Callable[[Any, Floats], Floats],
-) -> float:
-    """Return the sum over users of value(position of her group, her mean)."""
-    total = 0.0
-    for rows in blocks(users):
-        means = users.successes[rows] / users.k[rows]
-        values = value(groups.positions(users, rows), means)
-        total += float(np.sum(values * users.counts[rows]))
-    return total
 
 
 def blocks(users: Users) -> Iterator[slice]:
@@ -129,10 +139,10 @@ def _class_of(sizes: Integers) -> Integers:
     return sizes.astype(np.float64).view(np.int64) >> _SHIFT
 
 
-def _count(cells: Integers, counts: Integers, length: int) -> Integers:
+def _count(cells: Integers, users: Users, rows: slice, length: int) -> Integers:
     """Return the number of users in each cell, exactly."""
-    if counts.strides == (0,):  # a list of users, one a row
+    if users.ordered:  # one user a row
         return np.bincount(cells.astype(np.intp, copy=False), minlength=length)
     table = np.zeros(max(length, int(cells.max()) + 1), dtype=np.int64)
-    np.add.at(table, cells, counts)
+    np.add.at(table, cells, users.counts[rows])
     return table

@@ -38,25 +38,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from . import check
+from .account import Account
 from .check import Floats
 from .estimate import Estimate, Trace
-from .grouping import SizeGroups, by_size_class, classes_up_to, sum_over_users
-from .ideal import check_users
-from .model import Users, variance_of_mean
-from .noise import laplace, simulated
-from .privacy import PRIVATE_SIZES, Account, Cohort
+from .grouping import Groups, Sizes, by_size_class, classes_up_to
+from .ledger import PRIVATE_SIZES, everyone
+from .model import Users, check_users, plain_variance, variance_of_mean
+from .noise import Randomness, source_of
 from .size_bound import check_bound
 from .spread import (
     CAUTIOUS_SPREAD,
     JUDGED_SPREADS,
+    MEAN_SHARE,
     MOMENT_NOISE,
     MOMENT_SHARES,
     SPREAD_EVIDENCE,
+    SPREAD_SHARE,
     WORTHWHILE,
     best_reach,
     clamped_guess,
@@ -69,16 +70,14 @@ from .spread import (
 from .weights import optimal_ceiling
 
 # Shares of epsilon and other constants, chosen by measurement: see benchmarks/.
-MEAN_SHARE = 0.05
 COUNT_SHARE = 0.1
-SPREAD_SHARE = 0.05
 TOTAL_SHARE = 0.05
 FEWEST = 1000.0  # users times epsilon below which only the plain mean is tried
 CLEAR = 4.0  # noise scales that make a count believable
 ENOUGH = 4  # samples that make a user's square worth its noise
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Histogram:
     """What is believed about sizes: how many users have about which size."""
 
@@ -96,7 +95,7 @@ class Histogram:
         return float(self.counts[self.start >= size].sum())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Weighting:
     """A user's weight and interval, as functions of her size."""
 
@@ -140,7 +139,7 @@ def estimate_histogram_ratio(
     epsilon: float,
     *,
     k_max: int,
-    rng: np.random.Generator | None = None,
+    rng: Randomness = None,
     trace: bool = False,
 ) -> Estimate:
     """Return a private estimate of the population mean, for private sizes.
@@ -148,7 +147,7 @@ def estimate_histogram_ratio(
     Parameters
     ----------
     users : Users, none larger than k_max
-    epsilon : the total user-level privacy budget of the release, above 0
+    epsilon : the total user-level privacy budget of the release, in [1e-12, 1e12]
     k_max : a public bound on sizes
     rng : simulated noise; see `hetlit.noise`
     trace : also return what happened inside, not for release
@@ -156,27 +155,33 @@ def estimate_histogram_ratio(
     Privacy: `epsilon` in total, delta 0; see the module for the proof.
     """
     users = check_users(users)
-    epsilon = check.positive("epsilon", epsilon)
+    epsilon = check.epsilon(epsilon)
+    source = source_of(rng)
     k_max = check_bound(users, k_max)
-    source = simulated(rng)
     n = users.n
     groups = by_size_class(users)
-    plain = sum_over_users(users, groups, lambda group, means: means) / n
-    account = Account(epsilon, PRIVATE_SIZES, (Cohort("everyone", n, "no selection"),))
+    plain = groups.sum(lambda group, means: means) / n
+    account = Account(epsilon, PRIVATE_SIZES, everyone(n), source)
 
     if n * epsilon < FEWEST:
-        scale = account.laplace("plain mean", epsilon, 1.0 / n)
-        return _released(account, plain, scale, source, trace, path="plain")
+        value = account.laplace("plain mean", plain, 1.0 / n, epsilon)
+        inside = Trace(noiseless=plain, noise_scale=account.scale, path="plain")
+        return Estimate(value, account.ledger(), inside if trace else None)
 
     # 1. First mean.
-    first_scale = account.laplace("first mean", MEAN_SHARE * epsilon, 1.0 / n)
-    raw = plain + laplace(first_scale, rng=source)
+    raw = account.laplace("first mean", plain, 1.0 / n, MEAN_SHARE * epsilon)
+    first_scale = account.scale
     error = math.sqrt(0.25 / n + 2.0 * first_scale**2)
     centre, q = clamped_guess(raw, error, n)
 
     # 2. Histogram.
-    count_scale = account.laplace("histogram of sizes", COUNT_SHARE * epsilon, 2.0)
-    histogram = _noisy_histogram(groups, k_max, count_scale, source)
+    noisy = account.counts(
+        "histogram of sizes",
+        _binned(groups.sizes, k_max),
+        2.0,
+        COUNT_SHARE * epsilon,
+    )
+    histogram = _believed(noisy, account.scale)
 
     # 3. How much do users differ?
     weighting = Weighting(
@@ -192,7 +197,7 @@ def estimate_histogram_ratio(
     spreads = [relative * q for relative in JUDGED_SPREADS]
     guesses: dict[str, float] = {}
     if question is not None:
-        guesses = _asked(users, groups, histogram, weighting, question, account, source)
+        guesses = _asked(account, groups, histogram, weighting, question)
         spread, heavy_tails = judged_spread(q=q, evidence=n * epsilon, **guesses)
         weighting = replace(weighting, spread=spread, clips=not heavy_tails)
         spreads = [spread]
@@ -201,46 +206,52 @@ def estimate_histogram_ratio(
     final_share = account.left - TOTAL_SHARE * epsilon
     weighting = weighting.for_histogram(histogram, final_share)
     promised = [weighting.variance(histogram, s, final_share) for s in spreads]
-    without = [_plain_variance(histogram, q, s, n, account.left) for s in spreads]
+    without = [
+        plain_variance(histogram.k, histogram.counts, q, s, n, account.left)
+        for s in spreads
+    ]
     if mean_log_ratio(promised, without) >= math.log(WORTHWHILE):
         # Two noisy copies of one mean, weighted so as to minimise their noise.
-        again = account.laplace("second plain mean", account.left, 1.0 / n)
-        share = first_scale**2 / (first_scale**2 + again**2)
-        noiseless = share * plain + (1.0 - share) * raw
-        return _released(
-            account, noiseless, share * again, source, trace, path="plain again"
+        again = account.laplace("second plain mean", plain, 1.0 / n, account.left)
+        share = first_scale**2 / (first_scale**2 + account.scale**2)
+        inside = Trace(
+            noiseless=share * plain + (1.0 - share) * raw,
+            noise_scale=share * account.scale,
+            path="plain again",
         )
+        value = share * again + (1.0 - share) * raw
+        return Estimate(value, account.ledger(), inside if trace else None)
 
     # 5. Total weight, within the bounds that n and the weights set.
     weights, lower, upper = weighting.at(classes_up_to(k_max))
-    total_scale = account.laplace(
-        "total weight", TOTAL_SHARE * epsilon, float(weights.max() - weights.min())
-    )
-    own_weights, own_lower, own_upper = weighting.at(groups.k)
-    total = float(np.sum(groups.counts * own_weights)) + laplace(
-        total_scale, rng=source
-    )
-    total = min(max(total, n * float(weights.min())), n * float(weights.max()))
+    own_weights, own_lower, own_upper = weighting.at(groups.sizes.k)
+    lightest, heaviest = float(weights.min()), float(weights.max())
+    total = n * heaviest
+    if lightest < heaviest:  # otherwise the total is public
+        total = account.laplace(
+            "total weight",
+            float(np.sum(groups.sizes.counts * own_weights)),
+            heaviest - lightest,
+            TOTAL_SHARE * epsilon,
+        )
+        total = min(max(total, n * lightest), n * heaviest)
 
     # 6. Weighted deviations.
     sensitivity = float(
         np.max(weights * (upper - centre)) + np.max(weights * (centre - lower))
     )
-    scale = account.laplace("weighted deviations", account.left, sensitivity) / total
-    deviations = sum_over_users(
-        users,
-        groups,
+    deviations = groups.sum(
         lambda group, means: (
             own_weights[group]
             * (np.clip(means, own_lower[group], own_upper[group]) - centre)
         ),
     )
-    return _released(
-        account,
-        centre + deviations / total,
-        scale,
-        source,
-        trace,
+    noisy_deviations = account.laplace(
+        "weighted deviations", deviations, sensitivity, account.left
+    )
+    inside = Trace(
+        noiseless=centre + deviations / total,
+        noise_scale=account.scale / total,
         path="asked" if guesses else "cautious",
         initial_mean=centre,
         initial_variance=weighting.spread,
@@ -250,37 +261,30 @@ def estimate_histogram_ratio(
         guesses=guesses,
         histogram=histogram,
     )
-
-
-def _released(
-    account: Account,
-    noiseless: float,
-    scale: float,
-    rng: np.random.Generator,
-    trace: bool,
-    **parts: Any,
-) -> Estimate:
-    value = noiseless + laplace(scale, rng=rng)
-    inside = Trace(noiseless=noiseless, noise_scale=scale, **parts)
+    value = centre + noisy_deviations / total
     return Estimate(value, account.ledger(), inside if trace else None)
 
 
-def _noisy_histogram(
-    groups: SizeGroups, k_max: int, scale: float, rng: np.random.Generator
-) -> Histogram:
-    """Return the counts of sizes in [2^b, 2^(b+1)) that stand out from their noise."""
-    bins = int(k_max).bit_length()
-    exact = np.zeros(bins)
-    np.add.at(exact, np.log2(groups.k).astype(np.int64), groups.counts)
-    noisy = exact + rng.laplace(0.0, scale, size=bins)
-    start = np.exp2(np.arange(bins, dtype=np.float64))
+def _binned(sizes: Sizes, k_max: int) -> Floats:
+    """Return the number of users with sizes in [2^b, 2^(b+1)), for b = 0, 1, ..."""
+    exact = np.zeros(int(k_max).bit_length())
+    np.add.at(exact, np.log2(sizes.k).astype(np.int64), sizes.counts)
+    return exact
+
+
+def _believed(noisy: Floats, scale: float) -> Histogram:
+    """Return the noisy counts that stand out from their noise."""
+    start = np.exp2(np.arange(len(noisy), dtype=np.float64))
     clear = noisy > CLEAR * scale
     clear[0] |= not clear.any()  # with nothing clear, believe in single samples
-    counts = np.maximum(noisy, 1.0)[clear]
-    return Histogram((3.0 * start[clear] - 1.0) / 2.0, counts, start[clear])
+    return Histogram(
+        k=(3.0 * start[clear] - 1.0) / 2.0,
+        counts=np.maximum(noisy, 1.0)[clear],
+        start=start[clear],
+    )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Question:
     """What to ask about the spread: on which budget, of whom, how finely."""
 
@@ -317,57 +321,58 @@ def _spread_question(
         light = replace(weighting, spread=believed, clips=True)
         light = light.for_histogram(histogram, budget)
         promised.append(light.variance(histogram, relative * q, budget))
-        without.append(_plain_variance(histogram, q, relative * q, n, left))
+        without.append(
+            plain_variance(histogram.k, histogram.counts, q, relative * q, n, left)
+        )
     if mean_log_ratio(promised, without) >= math.log(WORTHWHILE):
         return None
-    return Question(moment_share, spread_share, least, resolution)
+    return Question(
+        moment_share=moment_share,
+        spread_share=spread_share,
+        least=least,
+        resolution=resolution,
+    )
 
 
 def _asked(
-    users: Users,
-    groups: SizeGroups,
+    account: Account,
+    groups: Groups,
     histogram: Histogram,
     weighting: Weighting,
     question: Question,
-    account: Account,
-    rng: np.random.Generator,
 ) -> dict[str, float]:
     """Return the second moment, its noise scale and the typical spread."""
     centre, q = weighting.centre, weighting.q
-    sum_scale = account.laplace(
-        "second moment", question.moment_share, _moment_range(centre)
+    total = account.laplace(
+        "second moment",
+        _sum_of_squares(groups, centre, q),
+        _moment_range(centre),
+        question.moment_share,
     )
-    total = _sum_of_squares(users, groups, centre, q) + laplace(sum_scale, rng=rng)
-    account.exponential("typical spread", question.spread_share)
+    believed = histogram.above(ENOUGH)
+    scale = account.scale / believed
     typical = typical_spread(
-        users,
+        account,
+        groups.users,
         question.least,
         centre,
         q,
         question.resolution,
         question.spread_share,
-        rng,
     )
-    believed = histogram.above(ENOUGH)
-    return {
-        "moment": total / believed,
-        "scale": sum_scale / believed,
-        "typical": typical,
-    }
+    return {"moment": total / believed, "scale": scale, "typical": typical}
 
 
-def _sum_of_squares(users: Users, groups: SizeGroups, centre: float, q: float) -> float:
+def _sum_of_squares(groups: Groups, centre: float, q: float) -> float:
     """Return the sum of ((mean - p)^2 - q/k)/(1 - 1/k) over users with ENOUGH samples.
 
     Each term has mean var_p.
     """
-    enough = groups.k >= ENOUGH
-    factor = np.where(enough, 1.0 / (1.0 - 1.0 / np.maximum(groups.k, ENOUGH)), 0.0)
-    offset = factor * q / groups.k
-    return sum_over_users(
-        users,
-        groups,
-        lambda group, means: factor[group] * (means - centre) ** 2 - offset[group],
+    k = groups.sizes.k
+    factor = np.where(k >= ENOUGH, 1.0 / (1.0 - 1.0 / np.maximum(k, ENOUGH)), 0.0)
+    offset = factor * q / k
+    return groups.sum(
+        lambda group, means: factor[group] * (means - centre) ** 2 - offset[group]
     )
 
 
@@ -378,12 +383,3 @@ def _moment_range(centre: float) -> float:
     -(q/k)/(1 - 1/k); since q <= 1/4 <= d, both are extreme at k = ENOUGH.
     """
     return max(centre, 1.0 - centre) ** 2 / (1.0 - 1.0 / ENOUGH)
-
-
-def _plain_variance(
-    histogram: Histogram, q: float, spread: float, n: int, epsilon: float
-) -> float:
-    """Return the variance of the plain mean, as far as the histogram tells."""
-    variances = variance_of_mean(histogram.k, q, spread)
-    average = float(np.average(variances, weights=histogram.counts))
-    return average / n + 2.0 / (n * epsilon) ** 2

@@ -25,20 +25,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import check
+from .account import Account
 from .check import Floats, Integers
+from .clipped_mean import BETA
 from .estimate import Estimate, Trace
-from .grouping import SizeGroups, blocks, by_size
-from .ideal import BETA, check_users
-from .model import Users, variance_of_mean
-from .noise import exponential_mechanism, simulated
-from .privacy import PUBLIC_SIZES, Cohort, Ledger, Step
+from .grouping import Groups, Sizes, blocks, by_size
+from .ledger import PUBLIC_SIZES, everyone
+from .model import Users, check_users, variance_of_mean
+from .noise import Randomness, source_of
 
 SPREAD = 0.05  # chosen by measurement: smaller is less noisy, larger less biased
 COARSEST, FINEST = 1 << 8, 1 << 20  # steps of the grid
 STEPS_PER_NOISE = 4  # steps of the grid in one scale of the noise
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class HuberPlan:
     """Weights, thresholds and a grid on [0, 1], chosen from public sizes alone.
 
@@ -49,7 +50,7 @@ class HuberPlan:
     All in whole numbers, so that gradients and sensitivity are exact.
     """
 
-    groups: SizeGroups
+    sizes: Sizes
     cap: int
     steps: int
     weights: Integers
@@ -68,18 +69,18 @@ class HuberPlan:
     @property
     def total_weight(self) -> int:
         """The slope of the gradient where nobody is beyond her threshold."""
-        return int(np.sum(self.weights * self.groups.counts))
+        return int(np.sum(self.weights * self.sizes.counts))
 
-    def gradient(self, users: Users) -> Integers:
+    def gradient(self, groups: Groups) -> Integers:
         """Return sum of weight * clip(point - mean, -T, T), shape (steps + 1,).
 
         In grid steps, with means rounded to the grid.  A user adds her weight to
         the slope between mean - T and mean + T.
         """
         change = np.zeros(self.steps + 1, dtype=np.int64)
-        at_zero = 0
+        at_zero, users = 0, groups.users
         for rows in blocks(users):
-            group = self.groups.position(users.k[rows])
+            group = groups.positions(rows)
             means = users.successes[rows] / users.k[rows]
             nearest = np.rint(means * self.steps).astype(np.int64)
             weights = self.weights[group] * users.counts[rows]
@@ -92,7 +93,7 @@ class HuberPlan:
 
 
 def plan_huber(
-    groups: SizeGroups,
+    sizes: Sizes,
     epsilon: float,
     *,
     cap: int | None = None,
@@ -100,15 +101,15 @@ def plan_huber(
     spread: float = SPREAD,
 ) -> HuberPlan:
     """Return the plan of `huber` for these sizes; the users' samples play no part."""
-    n = int(groups.counts.sum())
+    n = sizes.n
     if reach is None:
         reach = math.sqrt(2.0 * math.log(2.0 * n / BETA))
     if cap is None:
-        powers = [1 << power for power in range(int(groups.k.max()).bit_length())]
-        cap = min(powers, key=lambda c: _variance(groups, epsilon, c, reach, spread))
-    weights, thresholds = _shape(groups, cap, reach, spread)
-    total = int(weights @ groups.counts.astype(np.float64))
-    scale = _noise_scale(groups, epsilon, weights, thresholds)
+        powers = [1 << power for power in range(int(sizes.k.max()).bit_length())]
+        cap = min(powers, key=lambda c: _variance(sizes, epsilon, c, reach, spread))
+    weights, thresholds = _shape(sizes, cap, reach, spread)
+    total = int(weights @ sizes.counts.astype(np.float64))
+    scale = _noise_scale(sizes, epsilon, weights, thresholds)
     wanted = math.ceil(math.log2(STEPS_PER_NOISE / scale))
     steps = min(max(COARSEST, 1 << max(wanted, 0)), FINEST)
     while steps * total >= 2**62 and steps > COARSEST:
@@ -116,7 +117,13 @@ def plan_huber(
     if steps * total >= 2**62:
         raise ValueError(f"users: a total weight of {total} is too large to be exact")
     whole = np.clip(np.rint(thresholds * steps), 1, steps).astype(np.int64)
-    return HuberPlan(groups, cap, steps, weights.astype(np.int64), whole)
+    return HuberPlan(
+        sizes=sizes,
+        cap=cap,
+        steps=steps,
+        weights=weights.astype(np.int64),
+        thresholds=whole,
+    )
 
 
 def huber(
@@ -126,7 +133,7 @@ def huber(
     cap: int | None = None,
     reach: float | None = None,
     spread: float = SPREAD,
-    rng: np.random.Generator | None = None,
+    rng: Randomness = None,
     trace: bool = False,
 ) -> Estimate:
     """Return a private Huber-loss mean, for public sizes.
@@ -139,7 +146,7 @@ def huber(
     Parameters
     ----------
     users : Users
-    epsilon : the total user-level privacy budget of the release, above 0
+    epsilon : the total user-level privacy budget of the release, in [1e-12, 1e12]
     cap : a whole number of at least 1; by default the power of two with the least
         predicted variance if p = 1/2 and nobody is beyond her threshold
     reach : above 0; by default sqrt(2 log(2n/0.05))
@@ -169,71 +176,64 @@ def huber(
     (True, 1.0)
     """
     users = check_users(users)
-    epsilon = check.positive("epsilon", epsilon)
+    epsilon = check.epsilon(epsilon)
     cap = None if cap is None else check.integer("cap", cap, 1)
-    reach = None if reach is None else check.positive("reach", reach)
+    reach = None if reach is None else check.between("reach", reach, 1e-12, 1e12)
     spread = check.between("spread", spread, 0.0, 0.5)
-    source = simulated(rng)
+    source = source_of(rng)
 
-    plan = plan_huber(by_size(users), epsilon, cap=cap, reach=reach, spread=spread)
-    distance = np.abs(plan.gradient(users))
-    sensitivity = plan.sensitivity
-    chosen = exponential_mechanism(
-        -distance, epsilon, sensitivity=sensitivity, rng=source
-    )
-
-    relative = sensitivity / plan.steps
-    ledger = Ledger(
-        neighbours=PUBLIC_SIZES,
-        cohorts=(Cohort("everyone", users.n, "no selection"),),
-        steps=(
-            Step(
-                "Huber mean",
-                ("everyone",),
-                f"exponential mechanism on the gradient, sensitivity {relative:.6g}",
-                epsilon,
-            ),
-        ),
+    groups = by_size(users)
+    plan = plan_huber(groups.sizes, epsilon, cap=cap, reach=reach, spread=spread)
+    distance = np.abs(plan.gradient(groups))
+    # In units of 1, not of grid steps; steps are a power of two, so this is exact.
+    sensitivity = plan.sensitivity / plan.steps
+    account = Account(epsilon, PUBLIC_SIZES, everyone(users.n), source)
+    chosen = account.choose(
+        "Huber mean",
+        -distance / plan.steps,
+        epsilon,
+        sensitivity=sensitivity,
+        detail=" of the gradient",
     )
     inside = None
     if trace:
-        group = plan.groups.position(users.k)
+        group = groups.all_positions
         inside = Trace(
             noiseless=int(np.argmin(distance)) / plan.steps,
-            noise_scale=2.0 * relative / (epsilon * plan.total_weight),
-            sensitivity=relative,
+            noise_scale=2.0 * sensitivity / (epsilon * plan.total_weight),
+            sensitivity=sensitivity,
             weights=plan.weights[group] / plan.total_weight,
             threshold=plan.thresholds[group] / plan.steps,
             cap=plan.cap,
             plan=plan,
         )
-    return Estimate(chosen / plan.steps, ledger, inside)
+    return Estimate(chosen / plan.steps, account.ledger(), inside)
 
 
 def _shape(
-    groups: SizeGroups, cap: int, reach: float, spread: float
+    sizes: Sizes, cap: int, reach: float, spread: float
 ) -> tuple[Floats, Floats]:
     """Return the weights and the thresholds of the groups."""
-    weights = np.minimum(groups.k, float(cap))
+    weights = np.minimum(sizes.k, float(cap))
     with np.errstate(over="ignore"):  # a huge reach is no threshold at all
         thresholds = reach * np.sqrt(0.25 / weights + spread**2)
     return weights, np.minimum(thresholds, 1.0)
 
 
 def _noise_scale(
-    groups: SizeGroups, epsilon: float, weights: Floats, thresholds: Floats
+    sizes: Sizes, epsilon: float, weights: Floats, thresholds: Floats
 ) -> float:
     """Return the scale of the noise where nobody is beyond her threshold."""
     sensitivity = float(np.max(weights * np.minimum(2.0 * thresholds, 1.0)))
-    return 2.0 * sensitivity / (epsilon * float(np.sum(weights * groups.counts)))
+    return 2.0 * sensitivity / (epsilon * float(np.sum(weights * sizes.counts)))
 
 
 def _variance(
-    groups: SizeGroups, epsilon: float, cap: int, reach: float, spread: float
+    sizes: Sizes, epsilon: float, cap: int, reach: float, spread: float
 ) -> float:
     """Return the predicted variance at p = 1/2."""
-    weights, thresholds = _shape(groups, cap, reach, spread)
-    shares = weights / np.sum(weights * groups.counts)
-    variances = variance_of_mean(groups.k, 0.25, spread**2)
-    noise = _noise_scale(groups, epsilon, weights, thresholds)
-    return float(np.sum(groups.counts * shares**2 * variances) + 2.0 * noise**2)
+    weights, thresholds = _shape(sizes, cap, reach, spread)
+    shares = weights / np.sum(weights * sizes.counts)
+    variances = variance_of_mean(sizes.k, 0.25, spread**2)
+    noise = _noise_scale(sizes, epsilon, weights, thresholds)
+    return float(np.sum(sizes.counts * shares**2 * variances) + 2.0 * noise**2)

@@ -5,110 +5,24 @@ probability, the clipped means are averaged with weights that no single user
 dominates, and Laplace noise hides any one user.
 
 Privacy: for public sizes, the noiseless sum moves by at most
-max_i w_i (b_i - a_i) when one user's samples are replaced, because her weight and
-her interval depend on her size only and her clipped mean stays in the interval.
+max_i w_i (b_i - a_i) when one user's samples are replaced: see `hetlit.clipped_mean`.
 
 Paper: Section 4.1.  Chapter: The ideal private estimator.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-
 from . import check
-from .check import Floats, Integers
-from .estimate import Estimate, Trace
-from .grouping import SizeGroups, by_size, sum_over_users
-from .model import Users, variance_of_mean
-from .noise import laplace, simulated
-from .privacy import PUBLIC_SIZES, Cohort, Ledger, Step
-from .weights import (
-    best_threshold,
-    optimal_weights,
-    release_variance,
-    truncated_weights,
-)
+from .account import Account
+from .clipped_mean import ClippedMean, Width, half_widths_of, plan_clipped_mean
+from .estimate import Estimate
+from .grouping import Sizes, by_size
+from .ledger import PUBLIC_SIZES, everyone
+from .model import Users, check_users, variance_of_mean
+from .noise import Randomness, source_of
 
-BETA = 0.05
-
-
-@dataclass(frozen=True)
-class ClippedMean:
-    """A weighted mean of clipped user means, planned before any data are seen.
-
-    All arrays have one entry per group of sizes; `weights` are per user.
-    """
-
-    groups: SizeGroups
-    lower: Floats
-    upper: Floats
-    weights: Floats
-    threshold: float | None
-    objective: float
-
-    @property
-    def sensitivity(self) -> float:
-        """The most that one user's samples can move the noiseless value."""
-        return float(np.max(self.weights * (self.upper - self.lower)))
-
-    def noiseless(self, users: Users) -> float:
-        """Return the weighted mean of the users' clipped means."""
-        clips = self.lower.max() > 0.0 or self.upper.min() < 1.0
-
-        def contribution(group: Integers, means: Floats) -> Floats:
-            if clips:
-                means = np.clip(means, self.lower[group], self.upper[group])
-            return np.asarray(self.weights[group] * means)
-
-        return sum_over_users(users, self.groups, contribution)
-
-    def trace(self, users: Users, epsilon: float, **more: Any) -> Trace:
-        """Return what happens on these users, with one array entry per row."""
-        group = self.groups.position(users.k)
-        return Trace(
-            noiseless=self.noiseless(users),
-            noise_scale=self.sensitivity / epsilon,
-            sensitivity=self.sensitivity,
-            weights=self.weights[group],
-            lower=self.lower[group],
-            upper=self.upper[group],
-            threshold=self.threshold,
-            objective=self.objective,
-            **more,
-        )
-
-
-def plan_clipped_mean(
-    groups: SizeGroups,
-    lower: Floats,
-    upper: Floats,
-    variances: Floats,
-    epsilon: float,
-    weights: str,
-) -> ClippedMean:
-    """Return the intervals [lower, upper] within [0, 1] and the weights for them.
-
-    Every argument must be public or privately released: users' samples play no part.
-    """
-    lower, upper = np.maximum(0.0, lower), np.minimum(1.0, upper)
-    widths = upper - lower
-    threshold = None
-    if weights == "optimal":
-        chosen, objective = optimal_weights(
-            variances, widths, epsilon, counts=groups.counts
-        )
-    else:
-        threshold, _ = best_threshold(variances, widths, epsilon, counts=groups.counts)
-        chosen = truncated_weights(variances, threshold, counts=groups.counts)
-        objective = release_variance(
-            chosen, variances, widths, epsilon, counts=groups.counts
-        )
-    return ClippedMean(groups, lower, upper, chosen, threshold, objective)
+# Below this, p(1-p) is taken for 0.
+TINY = 1e-100
 
 
 def estimate_ideal(
@@ -118,9 +32,9 @@ def estimate_ideal(
     epsilon: float,
     *,
     alpha: float = 0.0,
-    width: Callable[[Floats], Floats] | None = None,
+    width: Width | None = None,
     weights: str = "paper",
-    rng: np.random.Generator | None = None,
+    rng: Randomness = None,
     trace: bool = False,
 ) -> Estimate:
     """Return the ideal private estimate of the mean, given p and var_p.
@@ -133,7 +47,7 @@ def estimate_ideal(
     users : Users
     p : the centre of the intervals, in [0, 1]
     var_p : the variance of the users' rates, in [0, p(1-p)]
-    epsilon : the user-level privacy budget of the release, above 0
+    epsilon : the user-level privacy budget of the release, in [1e-12, 1e12]
     alpha : how far p may be from the population mean, at least 0
     width : a function from sizes k, shape (groups,), to half-widths f(k); by default
         sd(k) sqrt(2 log(2n/0.05)), for means with tails no heavier than Gaussian:
@@ -162,79 +76,40 @@ def estimate_ideal(
     """
     users = check_users(users)
     p, var_p = check.mean_and_variance(p, var_p)
-    epsilon = check.positive("epsilon", epsilon)
+    epsilon = check.epsilon(epsilon)
     alpha = check.at_least("alpha", alpha, 0.0)
     weights = check.one_of("weights", weights, ("paper", "optimal"))
-    simulated(rng)
+    source = source_of(rng)
 
+    groups = by_size(users)
     plan = plan_ideal(
-        by_size(users), p, var_p, epsilon, alpha=alpha, width=width, weights=weights
+        groups.sizes, p, var_p, epsilon, alpha=alpha, width=width, weights=weights
     )
-    noise = laplace(plan.sensitivity / epsilon, rng=rng)
-    ledger = Ledger(
-        neighbours=PUBLIC_SIZES,
-        cohorts=(Cohort("everyone", users.n, "no selection"),),
-        steps=(
-            Step(
-                "clipped weighted mean",
-                ("everyone",),
-                f"Laplace, sensitivity {plan.sensitivity:.6g}",
-                epsilon,
-            ),
-        ),
-        notes=("p and var_p were taken as known",),
+    account = Account(epsilon, PUBLIC_SIZES, everyone(users.n), source)
+    value = account.laplace(
+        "clipped weighted mean", plan.noiseless(groups), plan.sensitivity, epsilon
     )
-    return Estimate(
-        plan.noiseless(users) + noise,
-        ledger,
-        plan.trace(users, epsilon) if trace else None,
-    )
+    ledger = account.ledger("p and var_p were taken as known")
+    return Estimate(value, ledger, plan.trace(groups, epsilon) if trace else None)
 
 
 def plan_ideal(
-    groups: SizeGroups,
+    sizes: Sizes,
     p: float,
     var_p: float,
     epsilon: float,
     *,
     alpha: float = 0.0,
-    width: Callable[[Floats], Floats] | None = None,
+    width: Width | None = None,
     weights: str = "optimal",
 ) -> ClippedMean:
     """Return what `estimate_ideal` plans for users of these sizes."""
-    n = int(groups.counts.sum())
-    # A floor keeps variances above 0 for p = 0 and p = 1.
-    q = p * (1.0 - p) or 1.0 / (4.0 * n)
-    variances = variance_of_mean(groups.k, q, var_p)
-    half_widths = alpha + half_widths_of(groups.k, n, variances, width)
+    n = sizes.n
+    # A floor keeps variances above 0 for p next to 0 and 1.
+    q = p * (1.0 - p)
+    q = q if q > TINY else 1.0 / (4.0 * n)
+    variances = variance_of_mean(sizes.k, q, var_p)
+    half_widths = alpha + half_widths_of(sizes.k, n, variances, width)
     return plan_clipped_mean(
-        groups, p - half_widths, p + half_widths, variances, epsilon, weights
+        sizes, p - half_widths, p + half_widths, variances, epsilon, weights
     )
-
-
-def half_widths_of(
-    k: Floats,
-    n: int,
-    variances: Floats,
-    width: Callable[[Floats], Floats] | None,
-    beta: float = BETA,
-) -> Floats:
-    """Return width(k), checked, or sd sqrt(2 log(2n/beta)) when width is None."""
-    if width is None:
-        return np.sqrt(variances * 2.0 * math.log(2.0 * n / beta))
-    values = np.asarray(width(k), dtype=np.float64)
-    if values.shape not in ((), k.shape):
-        raise ValueError(
-            f"width must return one half-width per size, shape {k.shape}, "
-            f"not {values.shape}"
-        )
-    if not (np.isfinite(values) & (values >= 0)).all():
-        raise ValueError("width must return finite half-widths of at least 0")
-    return np.broadcast_to(values, k.shape)
-
-
-def check_users(users: Any) -> Users:
-    """Return `users` if it is a `Users` table."""
-    if not isinstance(users, Users):
-        raise TypeError(f"users must be a hetlit.Users, not {type(users).__name__}")
-    return users

@@ -16,15 +16,8 @@ from typing import Any
 import numpy as np
 
 from . import check
-from .check import Floats, Integers
+from .check import MOST_SIZES, MOST_USERS, Floats, Integers
 from .populations import MetaDistribution
-
-# The largest size that users can be cut to.
-MOST_DRAWN = 10**7
-# NumPy draws hypergeometric numbers from fewer samples than this ...
-HYPERGEOMETRIC_LIMIT = 10**9
-# ... for rows of at most this many users, and this many users at a time.
-FEW, DRAWS = 100, 1 << 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,15 +36,21 @@ class Users:
 
     The arrays are copied and can no longer be written to.
 
-    Without `counts` the table is a list of users, and some algorithms break ties by
-    the order of its rows: it must be public, that is, not depend on successes.  With
-    `counts` the table is a histogram, and its order means nothing.
+    Without `counts` the table is a list of users, `ordered` is true, and some
+    algorithms break ties by the order of its rows: it must be public, that is, not
+    depend on successes.  With `counts` the table is a histogram, and its order means
+    nothing.
+
+    At most 2^40 users: among more, one would hardly move a sum of floats.
+
+    Errors never show an entry, because entries are private; nor does the repr show
+    more than n, which is public.
 
     Chapter: The model.
 
     >>> users = Users(k=[4, 4, 1], successes=[1, 1, 0], counts=[1, 2, 5])
     >>> users
-    Users(n=8, rows=3, samples=17)
+    Users(n=8)
     >>> users.compressed().counts
     array([5, 3])
     """
@@ -59,32 +58,41 @@ class Users:
     k: Integers
     successes: Integers
     counts: Integers
+    ordered: bool
 
     def __init__(self, k: Any, successes: Any, counts: Any = None) -> None:
         sizes = check.integers("k", k, 1)
         ones = check.integers("successes", successes, 0)
         check.same_length(k=sizes, successes=ones)
         if (ones > sizes).any():
-            row = int(np.argmax(ones > sizes))
-            raise ValueError(
-                f"successes must be at most k; row {row} has successes {ones[row]} "
-                f"of k {sizes[row]}"
-            )
+            raise ValueError("successes must be at most k throughout")
         numbers = None
         if counts is not None:
             numbers = check.integers("counts", counts, 1)
             check.same_length(k=sizes, counts=numbers)
-            if float(numbers.sum(dtype=np.float64)) >= 2.0**62:
-                raise ValueError("counts must add up to less than 2**62 users")
+            # Compared as floats first: whole numbers could wrap around.
+            if numbers.sum(dtype=np.float64) > 2.0 * MOST_USERS or (
+                int(numbers.sum()) > MOST_USERS
+            ):
+                raise ValueError(
+                    "counts must add up to at most 2**40 users: among more, one user "
+                    "would hardly move a sum of floats, and the noise could not hide "
+                    "what rounding shows"
+                )
         self._keep(sizes, ones, numbers)
 
     def _keep(self, k: Integers, successes: Integers, counts: Integers | None) -> None:
+        object.__setattr__(self, "ordered", counts is None)
         if counts is None:
             # One number seen from every row: it takes no memory.
             counts = np.broadcast_to(np.int64(1), k.shape)
         for name, array in (("k", k), ("successes", successes), ("counts", counts)):
             array.flags.writeable = False
             object.__setattr__(self, name, array)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Make copies and pickles anew: of the same kind, and not to be written."""
+        return Users, (self.k, self.successes, None if self.ordered else self.counts)
 
     @classmethod
     def from_samples(cls, samples: Iterable[Any]) -> Users:
@@ -93,20 +101,27 @@ class Users:
         >>> Users.from_samples([[0, 1, 1], [1]]).successes
         array([2, 1])
         """
+        if isinstance(samples, (str, bytes)) or not isinstance(samples, Iterable):
+            raise TypeError(
+                "samples must hold one array of zeros and ones per user, not be "
+                f"of type {type(samples).__name__}"
+            )
         k, successes = [], []
-        for user, values in enumerate(samples):
-            array = np.asarray(values)
-            if array.ndim != 1 or array.size == 0:
+        for values in samples:
+            try:
+                array = np.asarray(values)
+            except ValueError:  # a ragged list
+                array = np.zeros((0, 0))
+            if array.ndim != 1 or array.size == 0 or np.ma.is_masked(values):
                 raise ValueError(
-                    f"samples must hold one non-empty one-dimensional array per "
-                    f"user; user {user} has shape {array.shape}"
+                    "samples must hold one non-empty one-dimensional array per user"
                 )
             if array.dtype.kind not in "biuf" or not np.isin(array, (0, 1)).all():
-                raise ValueError(
-                    f"samples must be zeros and ones; user {user} has {values!r}"
-                )
+                raise ValueError("samples must be zeros and ones throughout")
             k.append(array.size)
-            successes.append(int(array.sum()))
+            successes.append(int(np.count_nonzero(array)))
+        if not k:
+            raise ValueError("samples is empty; at least one user is needed")
         return cls(k, successes)
 
     @classmethod
@@ -136,11 +151,6 @@ class Users:
         return int(self.counts.sum())
 
     @property
-    def is_list(self) -> bool:
-        """Whether the table was made without counts, one user a row, in order."""
-        return self.counts.strides == (0,)
-
-    @property
     def means(self) -> Floats:
         """The mean of each row's users, successes / k."""
         return self.successes / self.k
@@ -162,7 +172,7 @@ class Users:
         each of these rows take part, all if it is None.
         """
         part = object.__new__(Users)
-        if counts is None and not self.is_list:
+        if counts is None and not self.ordered:
             counts = self.counts[rows]
         part._keep(self.k[rows], self.successes[rows], counts)
         return part
@@ -174,77 +184,51 @@ class Users:
         times = self.counts.astype(np.intp)  # 32 bits in a browser
         k, successes = (np.repeat(values, times) for values in (self.k, self.successes))
         # With counts, because the order of the rows need not be public.
-        return Users(k, successes, None if self.is_list else np.ones_like(k))
+        return Users(k, successes, None if self.ordered else np.ones_like(k))
 
     def capped(self, k_max: int, rng: np.random.Generator) -> Users:
         """Return the users with at most `k_max` samples each, a random choice of them.
 
-        If every row that is cut is one user with less than a billion samples, rows
-        stay where they are; otherwise the users that are cut come last, merged by
-        their successes.  A row of a billion users is as cheap as one of a thousand.
+        A list stays a list, in its order.  In a table with counts the users that are
+        cut come last, merged by their successes; a row of a billion users is as cheap
+        as one of a thousand.
 
-        Where sizes are private they need a public bound, and this is how to keep it.
+        Where sizes are private they need a public bound, and this is how to keep it:
+        `k_max`, at most 10^7.
 
         >>> rng = np.random.default_rng(0)
         >>> Users(k=[9, 2, 8], successes=[9, 1, 0]).capped(5, rng).successes
         array([5, 1, 0])
         """
+        from .subsample import ones_of_rows, ones_of_users
+
         k_max = check.integer("k_max", k_max, 1)
+        if k_max > MOST_SIZES:
+            raise ValueError(f"k_max must be at most {MOST_SIZES}, not {k_max}")
         rng = check.generator("rng", rng)
         cut = self.k > k_max
-        if not cut.any():
-            return self
-        if k_max > MOST_DRAWN:
-            raise ValueError(
-                f"k_max must be at most {MOST_DRAWN} to cut users to it, not {k_max}"
-            )
-        kept = ~cut
         k, successes, counts = self.k[cut], self.successes[cut], self.counts[cut]
-        if (counts == 1).all() and int(k.max()) < HYPERGEOMETRIC_LIMIT:
+        if self.ordered:
             ones = self.successes.copy()
-            ones[cut] = rng.hypergeometric(successes, k - successes, k_max)
-            return Users(np.minimum(self.k, k_max), ones, self.counts)
-        merged = _subsampled(k, successes, counts, k_max, rng)
+            ones[cut] = ones_of_users(k, successes, k_max, rng)
+            return Users(np.minimum(self.k, k_max), ones)
+        merged = ones_of_rows(k, successes, counts, k_max, rng)
         ones = np.flatnonzero(merged)
         return Users(
-            np.concatenate((self.k[kept], np.full(len(ones), k_max))),
-            np.concatenate((self.successes[kept], ones)),
-            np.concatenate((self.counts[kept], merged[ones])),
+            np.concatenate((self.k[~cut], np.full(len(ones), k_max))),
+            np.concatenate((self.successes[~cut], ones)),
+            np.concatenate((self.counts[~cut], merged[ones])),
         )
 
     def __repr__(self) -> str:
-        samples = int((self.k * self.counts.astype(object)).sum())
-        return f"Users(n={self.n}, rows={len(self.k)}, samples={samples})"
+        return f"Users(n={self.n})"
 
 
-def _subsampled(
-    k: Integers,
-    successes: Integers,
-    counts: Integers,
-    size: int,
-    rng: np.random.Generator,
-) -> Integers:
-    """Return how many users have 0, 1, ..., `size` ones among `size` of their samples.
-
-    Rows of few users are drawn one by one, rows of many in one multinomial draw.
-    """
-    from .subsample import hypergeometric_law
-
-    merged = np.zeros(size + 1, dtype=np.int64)
-    few = (counts <= FEW) & (k < HYPERGEOMETRIC_LIMIT)
-    rows = np.flatnonzero(few)
-    ends = np.cumsum(counts[few])
-    steps = np.arange(DRAWS, int(ends[-1]) if rows.size else 0, DRAWS)
-    for part in np.split(rows, np.searchsorted(ends, steps)):
-        each = np.repeat(part, counts[part].astype(np.intp))
-        ones = rng.hypergeometric(successes[each], k[each] - successes[each], size)
-        merged += np.bincount(ones.astype(np.intp), minlength=size + 1)
-    for row in np.flatnonzero(~few):
-        least, law = hypergeometric_law(int(k[row]), int(successes[row]), size)
-        # The likeliest outcome comes last and takes what rounding leaves over.
-        order = np.argsort(law)
-        merged[least + order] += rng.multinomial(counts[row], law[order])
-    return merged
+def check_users(users: Any) -> Users:
+    """Return `users` if it is a `Users` table."""
+    if not isinstance(users, Users):
+        raise TypeError(f"users must be a hetlit.Users, not {type(users).__name__}")
+    return users
 
 
 def user_variance(k: Any, p: float, var_p: float) -> Any:
@@ -265,12 +249,7 @@ def user_variance(k: Any, p: float, var_p: float) -> Any:
     array([0.21   , 0.039  , 0.02019])
     """
     p, var_p = check.mean_and_variance(p, var_p)
-    sizes = np.asarray(k)
-    if sizes.dtype.kind not in "iuf":
-        raise TypeError(f"k must hold numbers, not {k!r}")
-    sizes = sizes.astype(np.float64)
-    if not (np.isfinite(sizes) & (sizes >= 1)).all():
-        raise ValueError(f"k must be finite and at least 1, not {k!r}")
+    sizes = check.sizes("k", k)
     variances = variance_of_mean(sizes, p * (1.0 - p), var_p)
     return float(variances) if variances.ndim == 0 else variances
 
@@ -281,6 +260,17 @@ def variance_of_mean(k: Floats, q: float, var_p: float) -> Floats:
     For estimators that put a floor under q; it falls with k while var_p <= q.
     """
     return np.asarray(var_p + (q - var_p) / k)
+
+
+def plain_variance(
+    k: Floats, counts: Any, q: float, var_p: float, n: int, epsilon: float
+) -> float:
+    """Return the variance of the mean of user means with its Laplace noise.
+
+    For `counts` users of size `k` out of n: sampling error plus 2/(n epsilon)^2.
+    """
+    average = float(np.average(variance_of_mean(k, q, var_p), weights=counts))
+    return average / n + 2.0 / (n * epsilon) ** 2
 
 
 def sample_users(meta: MetaDistribution, k: Any, rng: np.random.Generator) -> Users:

@@ -1,41 +1,87 @@
-"""Noise: where randomness comes from, and the two mechanisms that need it.
+"""Noise: the only randomness that protects.
+
+A source of noise gives three things: an answer with Laplace noise, a choice by the
+exponential mechanism, and chance, which decides who takes part in what and which of
+her samples a user gives.  `hetlit.account` asks the source for noise, nobody else does.
 
 Every random function takes `rng`.  A `numpy.random.Generator` gives reproducible,
-simulated noise for study.  No `rng` asks for noise that is safe to release.
+simulated noise for study: `Simulated`.  No `rng` asks for noise that is safe to
+release.  A source of your own can be passed in its place; tests record answers on one
+table that way and force them on another.
 
 Chapter: User-level privacy from scratch.
 """
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from . import check
-from .check import Floats, Integers
-
-# The largest k_max of an order statistic: every size up to it is an outcome.
-MOST_SIZES = 10**7
+from .check import Floats
 
 
 class SecureNoiseUnavailable(RuntimeError):
     """Raised where secure noise is asked for and cannot be had."""
 
 
-def simulated(rng: Any) -> np.random.Generator:
-    """Return `rng` if it can simulate noise, or say what is missing."""
+@runtime_checkable
+class NoiseSource(Protocol):
+    """Where the randomness that protects comes from."""
+
+    @property
+    def chance(self) -> np.random.Generator:
+        """What draws cohorts, pairs and samples; it never adds noise."""
+
+    def laplace(self, statistic: float, scale: float) -> float:
+        """Return the statistic with Laplace noise."""
+
+    def laplaces(self, statistics: Floats, scale: float) -> Floats:
+        """Return the statistics, each with Laplace noise of its own."""
+
+    def choose(self, utilities: Floats, epsilon: float, sensitivity: float) -> int:
+        """Return the index of an outcome, by the exponential mechanism."""
+
+
+Randomness: TypeAlias = np.random.Generator | NoiseSource | None
+
+
+class Simulated:
+    """Noise from a NumPy generator: for study, not for release."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.chance = rng
+
+    def laplace(self, statistic: float, scale: float) -> float:
+        """Return the statistic with Laplace noise."""
+        return statistic + float(self.chance.laplace(0.0, scale))
+
+    def laplaces(self, statistics: Floats, scale: float) -> Floats:
+        """Return the statistics, each with Laplace noise of its own."""
+        noise = self.chance.laplace(0.0, scale, size=len(statistics))
+        return np.asarray(statistics + noise)
+
+    def choose(self, utilities: Floats, epsilon: float, sensitivity: float) -> int:
+        """Return the index of an outcome, by the exponential mechanism."""
+        law = choice_law(utilities, epsilon, sensitivity)
+        return invert(law, self.chance.random())
+
+
+def source_of(rng: Any) -> NoiseSource:
+    """Return the source of noise that `rng` stands for, or say what is missing."""
     if rng is None:
         raise SecureNoiseUnavailable(
             "no rng was given, which asks for secure noise, and this version of "
             "hetlit has none: pass rng=numpy.random.default_rng() for simulated "
             "noise, and do not release what you get"
         )
-    return check.generator("rng", rng)
+    if isinstance(rng, NoiseSource):
+        return rng
+    return Simulated(check.generator("rng", rng))
 
 
-def laplace(scale: float, *, rng: np.random.Generator | None = None) -> float:
+def laplace(scale: float, *, rng: Randomness = None) -> float:
     """Return a Laplace variable: density exp(-|x|/scale)/(2 scale), variance 2 scale^2.
 
     Added to a statistic that moves by at most `sensitivity` between neighbours, it
@@ -46,213 +92,31 @@ def laplace(scale: float, *, rng: np.random.Generator | None = None) -> float:
     >>> laplace(0.0, rng=np.random.default_rng(0))
     0.0
     """
-    scale = check.real("scale", scale, "a finite number of at least 0")
-    if scale < 0:
-        raise ValueError(f"scale must be at least 0, not {scale!r}")
-    return float(simulated(rng).laplace(0.0, scale))
+    scale = check.between("scale", scale, 0.0, 1e300)
+    return source_of(rng).laplace(0.0, scale)
 
 
-def exponential_probabilities(
-    utilities: Any, epsilon: float, *, sensitivity: float = 1.0
-) -> Floats:
-    """Return the law of the exponential mechanism over outcomes with these utilities.
+def choice_law(utilities: Floats, epsilon: float, sensitivity: float) -> Floats:
+    """Return the exponential mechanism's law: exp(epsilon utility/(2 sensitivity)).
 
-    Pr(outcome) is proportional to exp(epsilon * utility / (2 sensitivity)), which
-    is epsilon-private if no utility moves by more than `sensitivity` between
-    neighbours: the numerator and the normalising sum each cost epsilon/2.
-
-    >>> exponential_probabilities([0.0, -2 * math.log(3)], epsilon=1.0)
-    array([0.75, 0.25])
+    Up to a factor that makes the probabilities add up to 1.
     """
-    epsilon = check.positive("epsilon", epsilon)
-    sensitivity = check.positive("sensitivity", sensitivity)
-    values = np.asarray(check.one_dimensional("utilities", utilities), dtype=float)
-    if not np.isfinite(values).all():
-        raise ValueError("utilities must be finite")
-    exponents = epsilon * (values - values.max()) / (2.0 * sensitivity)
-    masses = np.exp(exponents)
+    masses = np.exp(epsilon * (utilities - utilities.max()) / (2.0 * sensitivity))
     return np.asarray(masses / masses.sum())
 
 
-def exponential_mechanism(
-    utilities: Any,
-    epsilon: float,
-    *,
-    sensitivity: float = 1.0,
-    rng: np.random.Generator | None = None,
-) -> int:
-    """Return the index of an outcome drawn by the exponential mechanism.
+def invert(law: Floats, uniform: float) -> int:
+    """Return the outcome that a number in [0, 1) falls on when outcomes are lined up.
 
-    Privacy: `epsilon`, for the neighbours under which `sensitivity` holds.
+    Probabilities are added up from the nearer end.  From the far end, the rounding of
+    sums near 1 would swallow unlikely outcomes: of 10^7 of them with 4e-17 each, none
+    could ever be drawn, although a neighbour's 1.2e-16 each can.
+
+    >>> [invert(np.array([0.25, 0.5, 0.25]), uniform) for uniform in (0.2, 0.25, 0.9)]
+    [0, 1, 2]
     """
-    law = exponential_probabilities(utilities, epsilon, sensitivity=sensitivity)
-    return int(simulated(rng).choice(len(law), p=law))
-
-
-def log_grid(low: float, high: float, ratio: float) -> Floats:
-    """Return a geometric grid from low to high with steps of at most `ratio`.
-
-    >>> log_grid(1.0, 8.0, 2.0)
-    array([1., 2., 4., 8.])
-    """
-    low, high = check.positive("low", low), check.positive("high", high)
-    if not low < high:
-        raise ValueError(f"low must be below high = {high:g}, not {low:g}")
-    ratio = check.positive("ratio", ratio)
-    if ratio <= 1.0:
-        raise ValueError(f"ratio must be above 1, not {ratio!r}")
-    octaves = (math.log(high) - math.log(low)) / math.log(ratio)
-    return np.geomspace(low, high, max(1, math.ceil(octaves - 1e-9)) + 1)
-
-
-def median_utilities(histogram: Any) -> Floats:
-    """Return minus the values to move for the median to be in a cell, for each cell.
-
-    `histogram` counts the values in (-inf, first point], between each two points of
-    the grid, and beyond the last; the utilities are those of all cells but the last.
-    The median is in a cell if at most half of the values lie below it and at least
-    half lie below its end.  Replacing one value moves such a count by at most 1,
-    and so does a value that enters or leaves, which moves half of n as well: the
-    sensitivity is 1.
-
-    >>> median_utilities([0, 2, 1, 1])
-    array([-2., -0., -0.])
-    """
-    upto = np.cumsum(np.asarray(histogram, dtype=np.float64))
-    half = upto[-1] / 2.0
-    before = np.concatenate(([0.0], upto[:-2]))
-    return np.asarray(-np.maximum(0.0, np.maximum(before - half, half - upto[:-1])))
-
-
-def grid_histogram(values: Any, grid: Floats, *, counts: Any = None) -> Floats:
-    """Return how many values fall in each cell of a grid, ends included.
-
-    >>> grid_histogram([1, 2, 3, 4], np.array([0.5, 2.5, 3.5]))
-    array([0., 2., 1., 1.])
-    """
-    cells = np.searchsorted(grid, values, side="left")
-    histogram = np.bincount(cells, weights=counts, minlength=len(grid) + 1)
-    return histogram.astype(np.float64)
-
-
-def median_on_grid(
-    values: Any,
-    grid: Any,
-    epsilon: float,
-    *,
-    rng: np.random.Generator | None = None,
-) -> float:
-    """Return the point of a grid that ends the median's cell, or a nearby one's.
-
-    By the exponential mechanism on `median_utilities`.
-
-    Privacy: `epsilon`, when neighbours differ in one entry of `values`.
-
-    >>> rng = np.random.default_rng(0)
-    >>> median_on_grid([0.2] * 500 + [0.3] * 400, [0.1, 0.2, 0.4], 1.0, rng=rng)
-    0.2
-    """
-    points = np.asarray(check.one_dimensional("grid", grid), dtype=np.float64)
-    if not (np.diff(points) > 0).all() or not np.isfinite(points).all():
-        raise ValueError("grid must be finite and increase strictly")
-    inputs = np.asarray(check.one_dimensional("values", values), dtype=np.float64)
-    if np.isnan(inputs).any():
-        raise ValueError("values must not be NaN")
-    utilities = median_utilities(grid_histogram(inputs, points))
-    chosen = exponential_mechanism(utilities, epsilon, rng=rng)
-    return float(points[chosen])
-
-
-def order_statistic_utilities(
-    k: Any, rank: int, k_max: int, *, counts: Any = None
-) -> Integers:
-    """Return minus the number of users to replace to make t the rank-th largest size.
-
-    The answer has one entry for each t = 1, ..., k_max.  The rank-th largest size is
-    t when at least `rank` users have t or more and fewer than `rank` have more than
-    t.  Replacing a user moves each of these two counts by at most 1, so the
-    sensitivity is 1; ties need no special care.
-
-    >>> order_statistic_utilities([5, 3, 3, 1], rank=2, k_max=6)
-    array([-2, -2,  0, -1, -1, -2])
-    """
-    sizes = check.integers("k", k, 1, copy=False)
-    k_max = check.integer("k_max", k_max, 1)
-    rank = check.integer("rank", rank, 1)
-    if k_max > MOST_SIZES:
-        raise ValueError(f"k_max must be at most {MOST_SIZES}, not {k_max}")
-    if sizes.max() > k_max:
-        row = int(np.argmax(sizes > k_max))
-        raise ValueError(
-            f"k must be at most k_max = {k_max}; entry {row} is {sizes[row]}"
-        )
-    table = np.zeros(k_max + 2, dtype=np.int64)
-    one_each = counts is None
-    if counts is not None:
-        numbers = check.integers("counts", counts, 1, copy=False)
-        check.same_length(k=sizes, counts=numbers)
-        # The counts of a list of users are a single 1, seen from every row.
-        one_each = numbers.strides == (0,) and int(numbers[0]) == 1
-    if one_each:
-        table[: k_max + 1] = np.bincount(
-            sizes.astype(np.intp, copy=False), minlength=k_max + 1
-        )
-    else:
-        np.add.at(table, sizes, numbers)
-    or_more = np.cumsum(table[::-1])[::-1]
-    if rank > or_more[0]:
-        raise ValueError(
-            f"rank must be at most the number of users, {or_more[0]}, not {rank}"
-        )
-    too_few = rank - or_more[1:-1]
-    too_many = or_more[2:] - rank + 1
-    return np.asarray(-np.maximum(0, np.maximum(too_few, too_many)))
-
-
-def order_statistic_probabilities(
-    k: Any, rank: int, k_max: int, epsilon: float, *, counts: Any = None
-) -> Floats:
-    """Return the law of `private_order_statistic` over the sizes 1, ..., k_max.
-
-    Paper: Lemma `exponentialmedian`.  Chapter: Private k.
-
-    >>> order_statistic_probabilities([5, 3, 3, 1], 2, k_max=6, epsilon=1.0).round(4)
-    array([0.1109, 0.1109, 0.3015, 0.1829, 0.1829, 0.1109])
-    """
-    utilities = order_statistic_utilities(k, rank, k_max, counts=counts)
-    return exponential_probabilities(utilities, epsilon)
-
-
-def private_order_statistic(
-    k: Any,
-    rank: int,
-    k_max: int,
-    epsilon: float,
-    *,
-    counts: Any = None,
-    rng: np.random.Generator | None = None,
-) -> int:
-    """Return a size near the rank-th largest of k, by the exponential mechanism.
-
-    With probability 1 - beta the answer lies between the sizes of rank + r and
-    rank - r, where r = (2/epsilon) log(k_max/beta).
-
-    Parameters
-    ----------
-    k : array of shape (rows,), whole numbers from 1 to k_max
-    rank : 1 for the largest size, at most the number of users
-    k_max : a public bound on sizes, at most 10^7
-    epsilon : the privacy budget, above 0
-    counts : array of shape (rows,), users per row; one each if None
-
-    Privacy: `epsilon`; neighbours replace one size by any other up to k_max.
-
-    Paper: Lemma `exponentialmedian`, with its slack of 1/epsilon corrected to
-    2/epsilon.  Chapter: Private k.
-
-    >>> rng = np.random.default_rng(0)
-    >>> private_order_statistic([7] * 500 + [2] * 500, 250, 1000, 1.0, rng=rng)
-    7
-    """
-    utilities = order_statistic_utilities(k, rank, k_max, counts=counts)
-    return 1 + exponential_mechanism(utilities, epsilon, rng=rng)
+    last = len(law) - 1
+    if uniform < 0.5:
+        return min(int(np.searchsorted(np.cumsum(law), uniform, side="right")), last)
+    from_end = np.cumsum(law[::-1])
+    return max(last - int(np.searchsorted(from_end, 1.0 - uniform, side="left")), 0)

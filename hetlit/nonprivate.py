@@ -11,12 +11,10 @@ import numpy as np
 
 from . import check
 from .estimate import Estimate, Trace
-from .grouping import by_size, sum_over_users
-from .ideal import check_users
-from .initial import first_sample_total
-from .model import Users, variance_of_mean
-from .noise import simulated
-from .privacy import not_private
+from .first_guesses import clamped_mean, first_sample_total
+from .grouping import by_size
+from .ledger import not_private
+from .model import Users, check_users, variance_of_mean
 from .subsample import split_by_size
 from .weights import inverse_variance_weights
 
@@ -73,16 +71,17 @@ def estimate_nonprivate(
     True
     """
     users = check_users(users)
+    rng = check.generator("rng", rng)
     top = max(2, math.ceil(math.log(users.n)))
     bottom = users.n // 10
     if bottom < 1 or top + bottom >= users.n:
         raise ValueError(
             f"users must be at least 10, enough for three cohorts, not {users.n}"
         )
-    most, middle, least = split_by_size(users, top, bottom, simulated(rng))
+    most, middle, least = split_by_size(users, top, bottom, rng)
 
     first_mean = first_sample_total(least, rng) / least.n
-    q = max(first_mean * (1.0 - first_mean), 1.0 / (4.0 * least.n))
+    _, q = clamped_mean(first_mean, least.n)
     spread = float(np.var(most.expanded().means, ddof=1))
     if debias:
         inverse_k = float(np.sum(most.counts / most.k)) / most.n
@@ -103,11 +102,12 @@ def _inverse_variance_mean(
     users: Users, q: float, var_p: float
 ) -> tuple[float, dict[str, object]]:
     groups = by_size(users)
-    variances = variance_of_mean(groups.k, q, var_p)
-    weights = inverse_variance_weights(variances, counts=groups.counts)
-    value = sum_over_users(users, groups, lambda group, means: weights[group] * means)
+    sizes = groups.sizes
+    variances = variance_of_mean(sizes.k, q, var_p)
+    weights = inverse_variance_weights(variances, counts=sizes.counts)
+    value = groups.sum(lambda group, means: weights[group] * means)
     return value, {
         "noiseless": value,
-        "weights": weights[groups.position(users.k)],
-        "objective": float(1.0 / np.sum(groups.counts / variances)),
+        "weights": weights[groups.all_positions],
+        "objective": float(1.0 / np.sum(sizes.counts / variances)),
     }

@@ -22,25 +22,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from . import check
+from .clipped_mean import BETA, Width
 from .estimate import Estimate
 from .histogram_ratio import estimate_histogram_ratio
-from .ideal import BETA
-from .model import Users
-from .noise import laplace, simulated
+from .model import Users, check_users
+from .noise import Randomness
 from .ptr import estimate_ptr
 from .published_k import estimate_published_k
-from .ratio import RatioStatistics, Width, ratio_statistics
+from .ratio import RatioStatistics, ratio_statistics
 from .size_bound import check_bound
-from .static_cohorts import (
-    clamped_total,
-    cohort_ledger,
-    first_guesses,
-    laplace_step,
-    traced,
-)
+from .static_cohorts import clamped_total, first_guesses, noisy_total, traced
 
 __all__ = [
     "RatioStatistics",
@@ -60,7 +52,7 @@ def estimate_private_k(
     k_max: int | None = None,
     method: str = "auto",
     delta: float = 0.0,
-    rng: np.random.Generator | None = None,
+    rng: Randomness = None,
     trace: bool = False,
     **options: Any,
 ) -> Estimate:
@@ -69,7 +61,7 @@ def estimate_private_k(
     Parameters
     ----------
     users : Users, none with more than k_max samples
-    epsilon : the total user-level privacy budget of the release, above 0
+    epsilon : the total user-level privacy budget of the release, in [1e-12, 1e12]
     k_max : a public bound on sizes, from 1 to 10^7, chosen without looking at them;
         `users.capped(k_max, rng)` cuts users to it
     method :
@@ -97,8 +89,9 @@ def estimate_private_k(
     (True, 1.0)
     """
     method = check.one_of("method", method, ("auto", "ratio", "ptr", "paper"))
-    k_max = check_bound(users, k_max)
     delta = check.between("delta", delta, 0.0, 0.5)
+    epsilon = check.epsilon(epsilon)
+    k_max = check_bound(check_users(users), k_max)
     options.update(k_max=k_max, rng=rng, trace=trace)
     if method == "auto":
         return estimate_histogram_ratio(users, epsilon, **options)
@@ -117,7 +110,7 @@ def estimate_ratio(
     spread_users: int | None = None,
     beta: float = BETA,
     width: Width | None = None,
-    rng: np.random.Generator | None = None,
+    rng: Randomness = None,
     trace: bool = False,
 ) -> Estimate:
     """Return the noisy ratio on static cohorts.
@@ -125,7 +118,7 @@ def estimate_ratio(
     Parameters
     ----------
     users : Users, at least 10, none with more than k_max samples
-    epsilon : the total user-level privacy budget of the release, above 0
+    epsilon : the total user-level privacy budget of the release, in [1e-12, 1e12]
     k_max : a public bound on sizes, from 1 to 10^7
     shares : parts of epsilon for the cap, the total weight and the total offset, all
         spent on the final cohort; they add up to 1.  The default is the best of
@@ -141,10 +134,8 @@ def estimate_ratio(
 
     Paper: Algorithm `alg.dpk`, repaired.  Chapter: Private k.
     """
-    source = simulated(rng)
-
     # First mean, cap on sizes, spread between users.
-    guesses, (weight_epsilon, offset_epsilon) = first_guesses(
+    account, guesses, (weight_epsilon, offset_epsilon) = first_guesses(
         users,
         epsilon,
         shares,
@@ -153,34 +144,31 @@ def estimate_ratio(
         spread_users=spread_users,
         beta=beta,
         width=width,
-        rng=source,
+        rng=rng,
     )
     final, plan = guesses.final, guesses.plan
     sums = plan.statistics(final)
 
     # Total weight.
-    noisy_weight = sums.total_weight
-    noisy_weight += laplace(sums.weight_sensitivity / weight_epsilon, rng=source)
+    noisy_weight, _ = noisy_total(account, sums, plan, final.n, weight_epsilon)
     noisy_weight = clamped_total(noisy_weight, plan, final.n)
 
     # Total offset, and the ratio.
-    noiseless = plan.centre + sums.total_offset / noisy_weight
-    noise_scale = sums.offset_sensitivity / offset_epsilon / noisy_weight
-    value = noiseless + laplace(noise_scale, rng=source)
-
-    ledger = cohort_ledger(
-        guesses,
-        epsilon,
-        laplace_step("total weight", sums.weight_sensitivity, weight_epsilon),
-        laplace_step("total offset", sums.offset_sensitivity, offset_epsilon),
+    noisy_offset = account.laplace(
+        "total offset",
+        sums.total_offset,
+        sums.offset_sensitivity,
+        offset_epsilon,
+        "final",
     )
+    value = plan.centre + noisy_offset / noisy_weight
     if not trace:
-        return Estimate(value, ledger)
+        return Estimate(value, account.ledger())
     inside = traced(
         guesses,
         sums,
-        noiseless=noiseless,
-        noise_scale=noise_scale,
+        noiseless=plan.centre + sums.total_offset / noisy_weight,
+        noise_scale=account.scale / noisy_weight,
         noisy_weight=noisy_weight,
     )
-    return Estimate(value, ledger, inside)
+    return Estimate(value, account.ledger(), inside)

@@ -37,19 +37,12 @@ import math
 import numpy as np
 
 from . import check
+from .clipped_mean import BETA, Width
 from .estimate import Estimate
-from .ideal import BETA
 from .model import Users
-from .noise import laplace, simulated
-from .privacy import Step
-from .ratio import RatioPlan, RatioStatistics, Width, checked_plan
-from .static_cohorts import (
-    clamped_total,
-    cohort_ledger,
-    first_guesses,
-    laplace_step,
-    traced,
-)
+from .noise import Randomness
+from .ratio import RatioPlan, RatioStatistics, checked_plan
+from .static_cohorts import clamped_total, first_guesses, noisy_total, traced
 
 # Parts of epsilon for the cap, N, the test and the release, chosen by measurement.
 SHARES = (0.1, 0.1, 0.1, 0.7)
@@ -154,7 +147,7 @@ def estimate_ptr(
     spread_users: int | None = None,
     beta: float = BETA,
     width: Width | None = None,
-    rng: np.random.Generator | None = None,
+    rng: Randomness = None,
     trace: bool = False,
 ) -> Estimate:
     """Return propose-test-release on static cohorts, or the first mean if it fails.
@@ -167,7 +160,7 @@ def estimate_ptr(
     ----------
     users : Users, at least 10, none with more than k_max samples
     epsilon, delta : the total user-level privacy budget of the release; epsilon
-        above 0, delta strictly between 0 and 1/2
+        in [1e-12, 1e12], delta strictly between 0 and 1/2
     k_max : a public bound on sizes, from 1 to 10^7
     shares : parts of epsilon for the cap, the total weight, the test and the release,
         all spent on the final cohort; of the seven that benchmarks/shares.py measures
@@ -181,8 +174,7 @@ def estimate_ptr(
     Paper: Algorithm `alg.dpk`, repaired.  Chapter: Private k.
     """
     delta = check.strictly_between("delta", delta, 0.0, 0.5)
-    source = simulated(rng)
-    guesses, (weight_epsilon, test_epsilon, release_epsilon) = first_guesses(
+    account, guesses, (weight_epsilon, test_epsilon, release_epsilon) = first_guesses(
         users,
         epsilon,
         shares,
@@ -191,16 +183,17 @@ def estimate_ptr(
         spread_users=spread_users,
         beta=beta,
         width=width,
-        rng=source,
+        rng=rng,
+        delta=delta,
     )
     final, plan = guesses.final, guesses.plan
     sums = plan.statistics(final)
 
     # Propose, for a total weight that is too large with probability at most delta.
-    weight_scale = sums.weight_sensitivity / weight_epsilon
-    low_weight = sums.total_weight + laplace(weight_scale, rng=source)
-    low_weight += weight_scale * math.log(2.0 * delta)
-    low_weight = clamped_total(low_weight, plan, final.n)
+    low_weight, scale = noisy_total(account, sums, plan, final.n, weight_epsilon)
+    low_weight = clamped_total(
+        low_weight + scale * math.log(2.0 * delta), plan, final.n
+    )
     needed = math.log(1.0 / (2.0 * delta)) / test_epsilon
     planned = math.ceil(needed + math.log(0.5 / FAILURE) / test_epsilon)
     proposal = (1.0 + ROUNDING) * sensitivity_within(
@@ -209,28 +202,31 @@ def estimate_ptr(
 
     # Test.
     distance = certified_distance(plan, sums, final.n, proposal)
-    passed = distance + laplace(1.0 / test_epsilon, rng=source) >= needed
+    noisy_distance = account.laplace(
+        "test of the distance",
+        distance,
+        1.0,
+        test_epsilon,
+        "final",
+        delta=delta,
+        detail="; passes wrongly with probability delta",
+    )
+    passed = noisy_distance >= needed
 
     # Release.
-    noise_scale = proposal / release_epsilon if passed else 0.0
-    noiseless = sums.value if passed else plan.centre
-    value = noiseless + laplace(noise_scale, rng=source)
-
-    ledger = cohort_ledger(
-        guesses,
-        epsilon,
-        laplace_step("total weight", sums.weight_sensitivity, weight_epsilon),
-        Step(
-            "test of the distance",
-            ("final",),
-            "Laplace, sensitivity 1; passes wrongly with probability delta",
-            test_epsilon,
-            delta,
-        ),
-        laplace_step("release of the mean", proposal, release_epsilon),
-    )
+    value, noiseless, noise_scale = plan.centre, plan.centre, 0.0
+    if passed:
+        noiseless = sums.value
+        value = account.laplace(
+            "release of the mean", noiseless, proposal, release_epsilon, "final"
+        )
+        noise_scale = account.scale
+    else:
+        account.nothing(
+            "release of the mean", release_epsilon, "final", why="the test failed"
+        )
     if not trace:
-        return Estimate(value, ledger)
+        return Estimate(value, account.ledger())
     inside = traced(
         guesses,
         sums,
@@ -241,4 +237,4 @@ def estimate_ptr(
         distance=distance,
         passed=passed,
     )
-    return Estimate(value, ledger, inside)
+    return Estimate(value, account.ledger(), inside)

@@ -33,33 +33,35 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from . import check
+from .account import Account
+from .clipped_mean import BETA
 from .concentration import sub_gaussian_width
 from .estimate import Estimate, Trace
-from .ideal import BETA
-from .initial import (
-    GAUSSIAN_THIRD_MOMENT,
+from .first_guesses import (
+    PAPER_INFLATION,
+    clamped_mean,
     first_sample_total,
-    initial_variance,
-    noisy_mean,
+    paired_differences,
+    variance_of_differences,
+)
+from .ledger import PRIVATE_SIZES, Cohort
+from .model import Users
+from .noise import NoiseSource, Randomness, source_of
+from .ptr import certified_distance
+from .published import (
+    GAUSSIAN_RATES,
     published_bins,
+    published_can_answer,
     published_group_size,
     published_mean_error,
+    published_step,
     published_users_needed,
-    published_variance,
 )
-from .model import Users
-from .noise import laplace, private_order_statistic, simulated
-from .privacy import PRIVATE_SIZES, Cohort, Ledger, Step
-from .ptr import certified_distance
-from .public_size import clamped_mean
 from .ratio import ratio_plan
+from .selection import rank_utilities, size_table
 from .size_bound import checked
-from .subsample import split_by_size
-
-GAUSSIAN_RATES = 8.0 * (3.0 * math.sqrt(3.0) + GAUSSIAN_THIRD_MOMENT)
+from .subsample import size_cohorts
 
 
 def estimate_published_k(
@@ -72,7 +74,7 @@ def estimate_published_k(
     variance_users: int | None = None,
     variance: str = "published",
     third_moment: float = GAUSSIAN_RATES,
-    rng: np.random.Generator | None = None,
+    rng: Randomness = None,
     trace: bool = False,
 ) -> Estimate:
     """Return Algorithm 3, with its parameters meaning what they mean in the paper.
@@ -80,11 +82,11 @@ def estimate_published_k(
     Parameters
     ----------
     users : Users, at least 10, none with more than k_max samples
-    epsilon, delta : the budget of EACH mechanism; epsilon above 0, delta strictly
-        between 0 and 1/2.  The total is (6 epsilon, 3 delta): see the ledger
+    epsilon, delta : the budget of EACH mechanism; epsilon in [1e-12, 1e12], delta
+        strictly between 0 and 1/2.  The total is (6 epsilon, 3 delta): see the ledger
     k_max : a public bound on sizes, from 1 to 10^7
     beta : the probability with which each tail bound may fail, in (0, 1)
-    variance_users : the paper's L, at least 2; by default log(n)/epsilon
+    variance_users : the paper's L, from 2 to 10^6; by default log(n)/epsilon
     variance : "published" for the estimator of Section 6, which needs more users
         than there are and returns nothing, after which the largest possible variance
         is assumed; "median" for `initial_variance`, to see the rest at work
@@ -95,41 +97,53 @@ def estimate_published_k(
 
     Paper: Algorithm `alg.dpk` with Section 6.  Chapter: Private k.
     """
-    users, k_max, epsilon, beta = checked(users, k_max, epsilon, beta)
     delta = check.strictly_between("delta", delta, 0.0, 0.5)
     variance = check.one_of("variance", variance, ("published", "median"))
-    source = simulated(rng)
-    n = users.n
-    most, middle, least = rank_cohorts(users, epsilon, variance_users, source)
+    third_moment = check.between("third_moment", third_moment, 1e-6, 1e6)
+    users, k_max, epsilon, beta = checked(users, k_max, epsilon, beta)
+    source, n = source_of(rng), users.n
+    if variance_users is None:
+        variance_users = max(2, math.ceil(math.log(n) / epsilon))
+    # Cohorts are functions of private sizes, as published.
+    most, middle, least = size_cohorts(users, variance_users, source.chance)
+    account = published_account(n, epsilon, delta, source)
 
     # Initial mean, of one sample per user with little data.
-    raw = noisy_mean(first_sample_total(least, source), least.n, epsilon, rng=source)
+    raw = account.laplace(
+        "first mean",
+        first_sample_total(least, source.chance) / least.n,
+        1.0 / least.n,
+        epsilon,
+        delta=delta,
+        detail=", on the users with least data",
+    )
     q = clamped_mean(raw, least.n)[1]
     alpha = published_mean_error(raw, least.n, epsilon, beta)
 
     # Initial variance, of the users with most data.
-    means = source.permutation(most.expanded().means)
+    means = source.chance.permutation(most.expanded().means)
+    name, spread = "first variance", q
+    group_size = published_group_size(third_moment)
+    lowest, highest = published_bins(k_max, group_size)
+    needed = published_users_needed(third_moment, epsilon, beta, highest - lowest + 1)
     if variance == "median":
-        guess: float | None = initial_variance(means, epsilon, k=k_max, rng=source)
-    else:
-        group_size = published_group_size(third_moment)
-        lowest, highest = published_bins(k_max, group_size)
-        guess = published_variance(
-            means,
-            epsilon,
-            k=k_max,
-            group_size=group_size,
-            users_needed=published_users_needed(
-                third_moment, epsilon, beta, highest - lowest + 1
-            ),
-            rng=source,
+        differences = paired_differences(means, source.chance)
+        guess = PAPER_INFLATION * variance_of_differences(
+            account, name, differences, k_max, epsilon, delta=delta
         )
-    spread = q if guess is None else min(guess, q)
+        spread = min(guess, q)
+    elif published_can_answer(most.n, group_size, needed):
+        guess = published_step(
+            account, name, means, epsilon, k=k_max, group_size=group_size, delta=delta
+        )
+        spread = min(guess, q)
+    else:
+        account.nothing(name, epsilon, delta=delta, why="too few users")
 
     # L-th order statistic of all sizes.
-    cap = private_order_statistic(
-        users.k, most.n, k_max, epsilon, counts=users.counts, rng=source
-    )
+    table = size_table(users.k, None if users.ordered else users.counts, k_max)
+    utilities = rank_utilities(table, most.n)
+    cap = 1 + account.choose("order statistic", utilities, epsilon)
     plan = ratio_plan(
         raw,
         spread,
@@ -142,9 +156,14 @@ def estimate_published_k(
 
     # Noisy normalisation, with the published sign: it overstates the total.
     largest_weight = float(plan.weights.max())
-    weight_scale = largest_weight / epsilon
-    noisy_weight = sums.total_weight + laplace(weight_scale, rng=source)
-    noisy_weight -= weight_scale * math.log(2.0 * delta)
+    noisy_weight = account.laplace(
+        "total weight",
+        sums.total_weight,
+        largest_weight,
+        epsilon,
+        detail=", on the users in between",
+    )
+    noisy_weight -= account.scale * math.log(2.0 * delta)
 
     # Local sensitivity proposal, with the published f at k_max.
     width = float(sub_gaussian_width(k_max, n, spread, beta))
@@ -152,12 +171,20 @@ def estimate_published_k(
 
     # Propose, test, release.
     distance = certified_distance(plan, sums, middle.n, proposal)
-    noisy_distance = distance + laplace(1.0 / epsilon, rng=source)
+    noisy_distance = account.laplace(
+        "test of the distance", distance, 1.0, epsilon, delta=delta
+    )
     # A negative proposal, from a negative total, bounds nothing.
     passed = noisy_distance >= math.log(1.0 / delta) / epsilon and proposal > 0.0
-    noiseless = sums.value if passed else raw
-    noise_scale = proposal / epsilon if passed else 0.0
-    value = noiseless + laplace(noise_scale, rng=source)
+    value, noiseless, noise_scale = raw, raw, 0.0
+    if passed:
+        noiseless = sums.value
+        value = account.laplace(
+            "release of the mean", noiseless, proposal, epsilon, detail=" as proposed"
+        )
+        noise_scale = account.scale
+    else:
+        account.nothing("release of the mean", epsilon, why="the test failed")
 
     inside = Trace(
         noiseless=noiseless,
@@ -173,60 +200,31 @@ def estimate_published_k(
         alpha=alpha,
         cohorts={"variance": most, "final": middle, "mean": least},
     )
-    ledger = published_ledger(n, epsilon, delta)
+    ledger = account.ledger(*published_notes(epsilon, delta))
     return Estimate(value, ledger, inside if trace else None)
 
 
-def rank_cohorts(
-    users: Users, epsilon: float, variance_users: int | None, rng: np.random.Generator
-) -> tuple[Users, Users, Users]:
-    """Return the L users with most samples, those between, the tenth with least.
-
-    A function of private sizes, as published; `split_by_size` says who wins a tie.
-    """
-    n = users.n
-    if variance_users is None:
-        variance_users = max(2, math.ceil(math.log(n) / epsilon))
-    top, bottom = check.integer("variance_users", variance_users, 2), n // 10
-    if bottom < 1:
-        raise ValueError(f"users must be at least 10, not {n}")
-    if top + bottom >= n:
-        raise ValueError(
-            f"users: of {n}, the variance cohort takes {top} and the mean cohort "
-            f"{bottom}, which leaves nobody for the final one; more users or a larger "
-            f"epsilon are needed"
-        )
-    return split_by_size(users, top, bottom, rng)
+def published_account(
+    n: int, epsilon: float, delta: float, source: NoiseSource
+) -> Account:
+    """Return an account of what composition proves, (6 epsilon, 3 delta)."""
+    everyone = (Cohort("everyone", n, "ranked by private sizes, so not divided"),)
+    budget = 6.0 * epsilon
+    return Account(budget, PRIVATE_SIZES, everyone, source, delta=3.0 * delta)
 
 
-def published_ledger(n: int, epsilon: float, delta: float) -> Ledger:
+def published_notes(epsilon: float, delta: float) -> tuple[str, ...]:
     """Return what Algorithm 3 claims, what composition proves, and why they differ."""
-
-    def step(name: str, mechanism: str, cost: float = 0.0) -> Step:
-        return Step(name, ("everyone",), mechanism, epsilon, cost)
-
-    return Ledger(
-        neighbours=PRIVATE_SIZES,
-        cohorts=(Cohort("everyone", n, "ranked by private sizes, so not divided"),),
-        steps=(
-            step("first mean", "Laplace, on the users with least data", delta),
-            step("first variance", "histogram, on the users with most data", delta),
-            step("order statistic", "exponential mechanism, sensitivity 1"),
-            step("total weight", "Laplace, on the users in between"),
-            step("test of the distance", "Laplace, sensitivity 1", delta),
-            step("release of the mean", "Laplace, sensitivity as proposed"),
-        ),
-        notes=(
-            f"the paper claims (3 epsilon, 2 delta) = ({3 * epsilon:.6g}, "
-            f"{2 * delta:.3g}): that is not proved, and false for some subroutines it "
-            "allows",
-            f"composition proves (6 epsilon, 3 delta) = ({6 * epsilon:.6g}, "
-            f"{3 * delta:.3g}): cohorts are ranks of private sizes, so replacing one "
-            "user can change all three and every step counts for everyone; and "
-            "propose-test-release spends epsilon on its test and again on its release",
-            "the first mean and the first variance are counted at (epsilon, delta) "
-            "each, as the paper allows; those used here are pure",
-            "the published distance ranges over all tables; a certified lower bound "
-            "is used instead",
-        ),
+    return (
+        f"the paper claims (3 epsilon, 2 delta) = ({3 * epsilon:.6g}, "
+        f"{2 * delta:.3g}): that is not proved, and false for some subroutines it "
+        "allows",
+        f"composition proves (6 epsilon, 3 delta) = ({6 * epsilon:.6g}, "
+        f"{3 * delta:.3g}): cohorts are ranks of private sizes, so replacing one "
+        "user can change all three and every step counts for everyone; and "
+        "propose-test-release spends epsilon on its test and again on its release",
+        "the first mean and the first variance are counted at (epsilon, delta) "
+        "each, as the paper allows; those used here are pure",
+        "the published distance ranges over all tables; a certified lower bound "
+        "is used instead",
     )

@@ -16,7 +16,6 @@ Paper: Algorithm `alg.PTR`.  Chapter: Private k.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,14 +23,11 @@ from typing import Any
 import numpy as np
 
 from . import check
-from .check import Floats
+from .check import MOST_SIZES, Floats
+from .clipped_mean import BETA, Width, half_widths_of
+from .first_guesses import clamped_mean
 from .grouping import blocks, classes_up_to
-from .ideal import BETA, check_users, half_widths_of
-from .model import Users, variance_of_mean
-from .noise import MOST_SIZES
-from .public_size import clamped_mean
-
-Width = Callable[[Floats], Floats]
+from .model import Users, check_users, variance_of_mean
 
 
 @dataclass(frozen=True)
@@ -50,7 +46,7 @@ class RatioStatistics:
     offset_sensitivity: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RatioPlan:
     """What a user of each size contributes, planned before any data are seen.
 

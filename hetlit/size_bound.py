@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from . import check
-from .ideal import check_users
-from .model import Users
-from .noise import MOST_SIZES
+from .check import MOST_SIZES
+from .model import Users, check_users
 
 
 def check_bound(users: Any, k_max: Any) -> int:
-    """Return k_max if it is a public bound that the users keep."""
+    """Return k_max if it is a public bound that the users keep.
+
+    The error says that somebody exceeds it, and neither who nor by how much: cut
+    users first, and it cannot happen.
+    """
     why = (
         "sizes are private here, so the noise must cover a user of any size, and a "
         "bound read from the data would give the largest one away"
@@ -29,10 +30,9 @@ def check_bound(users: Any, k_max: Any) -> int:
     if bound > MOST_SIZES:
         raise ValueError(f"k_max must be at most {MOST_SIZES}, not {k_max}")
     if users.k.max() > bound:
-        row = int(np.argmax(users.k > bound))
         raise ValueError(
-            f"k_max must be at least every user's k; row {row} has k {users.k[row]} "
-            f"above k_max {k_max}.  It must be a public bound: {why}.  If it is, {how}"
+            f"k_max must be at least every user's k, and {k_max} is not.  It must be "
+            f"a public bound: {why}.  If it is, {how}"
         )
     return bound
 
@@ -41,6 +41,7 @@ def checked(
     users: Any, k_max: Any, epsilon: Any, beta: Any
 ) -> tuple[Users, int, float, float]:
     """Return the arguments that all methods share, checked."""
-    k_max = check_bound(users, k_max)
-    epsilon = check.positive("epsilon", epsilon)
-    return users, k_max, epsilon, check.strictly_between("beta", beta, 0.0, 1.0)
+    users = check_users(users)
+    epsilon = check.epsilon(epsilon)
+    beta = check.strictly_between("beta", beta, 0.0, 1.0)
+    return users, check_bound(users, k_max), epsilon, beta

@@ -14,13 +14,17 @@ import math
 
 import numpy as np
 
+from . import gaussian
+from .account import Account
 from .check import Floats
 from .grouping import blocks
 from .model import Users
-from .noise import exponential_mechanism, grid_histogram, log_grid, median_utilities
+from .selection import grid_histogram, log_grid, median_utilities
 
 # Constants were chosen by measurement, on the grid that benchmarks/ reports, so its
 # figures flatter them a little.
+MEAN_SHARE = 0.05  # of epsilon, for the first mean
+SPREAD_SHARE = 0.05  # of epsilon, for the typical spread
 CAUTIOUS_SPREAD = 1.0 / 24.0  # of p(1-p): assumed where nothing is known
 JUDGED_SPREADS = (0.0, 1.0 / 400.0, 1.0 / 20.0)  # of p(1-p): what plans are judged by
 MOMENT_NOISE = 1.0 / 72.0  # of p(1-p): what the second moment may have
@@ -32,7 +36,7 @@ REACH = 2.75  # half-widths in standard deviations, at least
 REACH_OFFSET = 2.05  # where they begin to grow: at n epsilon of about 10^5
 ALARM = 3.0  # noise scales by which the second moment must exceed the typical spread
 ALARM_OFFSET = 7.3  # where they begin to grow: at n epsilon of about 3 10^4
-MEDIAN_OF_SQUARES = 0.6744897501960817**2  # of a standard Gaussian
+MEDIAN_OF_SQUARES = gaussian.MEDIAN**2  # of a standard Gaussian
 
 
 def clamped_guess(raw: float, error: float, n: int) -> tuple[float, float]:
@@ -87,13 +91,14 @@ def spread_resolution(users: float, size: float, epsilon: float) -> float:
 
 
 def typical_spread(
+    account: Account,
     users: Users,
     least: float,
     centre: float,
     q: float,
     resolution: float,
     epsilon: float,
-    rng: np.random.Generator,
+    *on: str,
 ) -> float:
     """Return a private median of guesses of var_p among users with size >= least.
 
@@ -102,7 +107,7 @@ def typical_spread(
     """
     grid = log_grid(resolution * q, q, 2.0)
     utilities = median_utilities(spread_histogram(users, least, centre, q, grid))
-    end = float(grid[exponential_mechanism(utilities, epsilon, rng=rng)])
+    end = float(grid[account.choose("typical spread", utilities, epsilon, *on)])
     # The middle of the median's cell, on the logarithmic scale.
     return end / math.sqrt(2.0)
 

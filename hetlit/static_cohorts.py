@@ -18,36 +18,31 @@ from typing import Any
 import numpy as np
 
 from . import check
+from .account import Account
+from .check import MOST_SINGLE_USERS
+from .clipped_mean import Width
 from .estimate import Trace
-from .initial import (
-    MEDIAN_OF_DIFFERENCES,
+from .first_guesses import (
+    clamped_mean,
     initial_mean_error,
-    noisy_mean,
     paired_differences,
     spread_between_users,
+    variance_of_differences,
 )
+from .ledger import PRIVATE_SIZES, Cohort
 from .model import Users
-from .noise import (
-    exponential_mechanism,
-    grid_histogram,
-    log_grid,
-    median_utilities,
-    private_order_statistic,
-)
-from .privacy import PRIVATE_SIZES, Cohort, Ledger, Step
-from .public_size import clamped_mean, shared_means
-from .ratio import RatioPlan, RatioStatistics, Width, ratio_plan
+from .noise import Randomness, source_of
+from .ratio import RatioPlan, RatioStatistics, ratio_plan
+from .selection import rank_utilities, size_table
 from .size_bound import checked
-from .subsample import random_division
+from .subsample import random_division, shared_means
 
-# The cohort of the spread is read user by user, so it stays small.
-MOST_SPREAD_USERS = 10**6
 # A cap that nobody reaches makes the noise up to k_max times larger, so it must be
 # far less likely than other mishaps.
 CAP_FAILURE = 1e-8
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Guesses:
     """What is known before the final sums: all of it public or released privately.
 
@@ -55,7 +50,7 @@ class Guesses:
     sums, are private.
 
     raw, alpha : the first mean, as released, and a bound on its error
-    rank, cap, cap_epsilon : the size of this rank is near the cap; what that cost
+    rank, cap : the size of this rank is near the cap
     spread : the first guess of the variance of rates
     plan : what a user of each size contributes
     """
@@ -67,7 +62,6 @@ class Guesses:
     alpha: float
     rank: int
     cap: int
-    cap_epsilon: float
     spread: float
     plan: RatioPlan
 
@@ -82,7 +76,7 @@ def static_cohorts(
     tenth = users.n // 10
     if tenth < 1:
         raise ValueError(f"users must be at least 10, not {users.n}")
-    guessing, final = random_division(users, tenth + min(tenth, MOST_SPREAD_USERS), rng)
+    guessing, final = random_division(users, tenth + min(tenth, MOST_SINGLE_USERS), rng)
     first, second = random_division(guessing, tenth, rng)
     return first, second, final
 
@@ -97,72 +91,77 @@ def first_guesses(
     spread_users: int | None,
     beta: float,
     width: Width | None,
-    rng: np.random.Generator,
-) -> tuple[Guesses, list[float]]:
+    rng: Randomness,
+    delta: float = 0.0,
+) -> tuple[Account, Guesses, list[float]]:
     """Return steps 0 to 3, cohorts, first mean, cap and spread, and what is left.
 
     `shares` are the parts of epsilon that the final cohort spends: on the cap, and on
-    the steps to come, whose parts are returned.
+    the steps to come, whose parts are returned, with the account to spend them.
     """
     users, k_max, epsilon, beta = checked(users, k_max, epsilon, beta)
     cap_epsilon, *later = split(epsilon, shares, parts)
-    n = users.n
-    first, second, final = static_cohorts(users, rng)
-
-    # 1. First mean, of one number in [0, 1] per user.
-    total = float(np.sum(first.means * first.counts))
-    raw = noisy_mean(total, first.n, epsilon, rng=rng)
-    alpha = min(initial_mean_error(first.n, epsilon, beta), 1.0)
-
-    # 2. Cap: a size that about `spread_users` users of the second cohort reach.
+    source, n = source_of(rng), users.n
     if spread_users is None:
         spread_users = max(2, math.ceil(min(10.0 * math.log(n) / epsilon, n)))
     spread_users = check.integer("spread_users", spread_users, 1)
+    first, second, final = static_cohorts(users, source.chance)
+    names = ("mean", first), ("spread", second), ("final", final)
+    cohorts = tuple(Cohort(name, part.n, "drawn at random") for name, part in names)
+    account = Account(epsilon, PRIVATE_SIZES, cohorts, source, delta=delta)
+
+    # 1. First mean, of one number in [0, 1] per user.
+    mean = float(np.sum(first.means * first.counts)) / first.n
+    raw = account.laplace("first mean", mean, 1.0 / first.n, epsilon, "mean")
+    alpha = min(initial_mean_error(first.n, epsilon, beta), 1.0)
+
+    # 2. Cap: a size that about `spread_users` users of the second cohort reach.
     rank = min(math.ceil(final.n * spread_users / second.n), final.n)
+    cap = 1
+    # Otherwise the answer could be anything: do not ask, and weigh all users equally.
     if rank > 2.0 / cap_epsilon * math.log(k_max / CAP_FAILURE):
-        cap = private_order_statistic(
-            final.k, rank, k_max, cap_epsilon, counts=final.counts, rng=rng
-        )
-    else:  # The answer could be anything: do not ask, and weigh all users equally.
-        cap, cap_epsilon = 1, 0.0
+        table = size_table(final.k, None if final.ordered else final.counts, k_max)
+        utilities = rank_utilities(table, rank)
+        cap += account.choose("cap on sizes", utilities, cap_epsilon, "final")
 
     # 3. Spread, from users who reach the cap.
     q = clamped_mean(raw, n)[1]
-    spread = spread_between_users(spread_variance(second, cap, epsilon, rng), cap, q)
-    plan = ratio_plan(raw, spread, cap, n=n, alpha=alpha, width=width, beta=beta)
+    spread = spread_between_users(spread_variance(account, second, cap), cap, q)
     guesses = Guesses(
-        first, second, final, raw, alpha, rank, cap, cap_epsilon, spread, plan
+        first=first,
+        second=second,
+        final=final,
+        raw=raw,
+        alpha=alpha,
+        rank=rank,
+        cap=cap,
+        spread=spread,
+        plan=ratio_plan(raw, spread, cap, n=n, alpha=alpha, width=width, beta=beta),
     )
-    return guesses, later
+    return account, guesses, later
 
 
-def spread_variance(
-    users: Users, cap: int, epsilon: float, rng: np.random.Generator
-) -> float:
+def spread_variance(account: Account, users: Users, cap: int) -> float:
     """Return a private guess of the variance of a mean of `cap` samples.
 
     Users with fewer samples sit out; the others are paired at random, and the
     median of the differences is picked from a grid.  With nobody to pair, every grid
     point is equally likely: that is a poor guess, not a failure.
 
-    Privacy: `epsilon`, although who sits out is private.  Pair the users of D at
-    random.  A user who is replaced breaks at most one pair; if the number of users
-    changes, her partner is left over, or paired with whoever was left over.  That is
-    a random pairing for D', so counts of small differences move by at most 1, and
-    half their total, when it changes, moves the same way by 1/2.
+    Privacy: the whole budget of the cohort "spread", although who sits out is private.
+    Pair the users of D at random.  A user who is replaced breaks at most one pair; if
+    the number of users changes, her partner is left over, or paired with whoever was
+    left over.  That is a random pairing for D', so counts of small differences move by
+    at most 1, and half their total, when it changes, moves the same way by 1/2.
     """
-    eligible = users.k >= cap
+    eligible, chance = users.k >= cap, account.source.chance
     differences = np.zeros(0)
     if int(users.counts[eligible].sum()) >= 2:
-        differences = paired_differences(
-            shared_means(users.part(eligible), cap, rng), rng
-        )
-    grid = log_grid(1.0 / (4.0 * cap), 1.0, 2.0**0.25)
-    utilities = median_utilities(grid_histogram(differences, grid))
-    # The middle of the median's cell, on the logarithmic scale.
-    median = float(grid[exponential_mechanism(utilities, epsilon, rng=rng)])
-    median /= 2.0**0.125
-    return float((median / MEDIAN_OF_DIFFERENCES) ** 2)
+        means = shared_means(users.part(eligible), cap, chance)
+        differences = paired_differences(means, chance)
+    return variance_of_differences(
+        account, "spread between users", differences, cap, account.epsilon, "spread"
+    )
 
 
 def split(epsilon: float, shares: Any, parts: int) -> list[float]:
@@ -175,34 +174,19 @@ def split(epsilon: float, shares: Any, parts: int) -> list[float]:
     return [epsilon * float(share) for share in values / values.sum()]
 
 
-def cohort_ledger(guesses: Guesses, epsilon: float, *last: Step) -> Ledger:
-    """Return the ledger of the first guesses and of the last steps."""
-    exponential = "exponential mechanism, sensitivity 1"
-    cap = Step("cap on sizes", ("final",), exponential, guesses.cap_epsilon)
-    return Ledger(
-        neighbours=PRIVATE_SIZES,
-        cohorts=(
-            Cohort("mean", guesses.first.n, "drawn at random"),
-            Cohort("spread", guesses.second.n, "drawn at random"),
-            Cohort("final", guesses.final.n, "drawn at random"),
-        ),
-        steps=(
-            Step(
-                "first mean",
-                ("mean",),
-                f"Laplace, sensitivity {1 / guesses.first.n:.6g}",
-                epsilon,
-            ),
-            *((cap,) if guesses.cap_epsilon else ()),
-            Step("spread between users", ("spread",), exponential, epsilon),
-            *last,
-        ),
+def noisy_total(
+    account: Account, sums: RatioStatistics, plan: RatioPlan, n: int, epsilon: float
+) -> tuple[float, float]:
+    """Return the total weight with noise, and the scale of the noise.
+
+    Where all sizes weigh the same the total is public: no noise, nothing spent.
+    """
+    if sums.weight_sensitivity == 0.0:
+        return n * float(plan.weights[0]), 0.0
+    noisy = account.laplace(
+        "total weight", sums.total_weight, sums.weight_sensitivity, epsilon, "final"
     )
-
-
-def laplace_step(name: str, sensitivity: float, epsilon: float) -> Step:
-    """Return a step of the final cohort."""
-    return Step(name, ("final",), f"Laplace, sensitivity {sensitivity:.6g}", epsilon)
+    return noisy, account.scale
 
 
 def traced(guesses: Guesses, sums: RatioStatistics, **more: Any) -> Trace:

@@ -13,12 +13,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from .check import Floats, Integers
+from . import check
+from .check import HYPERGEOMETRIC_LIMIT, MOST_SINGLE_USERS, Floats, Integers
 from .grouping import blocks
 from .model import Users
 
 FEW = 64  # users of one row who are drawn one by one
-NUMPY_LIMIT = 10**9  # on the sizes of hypergeometric draws
+DRAWS = 1 << 20  # users who are drawn at a time
 
 
 def split_by_size(
@@ -31,7 +32,7 @@ def split_by_size(
     `Users.compressed` sorts rows by successes, and cohorts chosen by successes would
     be neither fair nor private.  There chance decides.
     """
-    if users.is_list:
+    if users.ordered:
         ordered = np.partition(users.k, (least, users.n - most))
         top = _largest(users.k, most, ordered[users.n - most])
         kept = _largest(users.k, users.n - least, ordered[least])
@@ -40,6 +41,31 @@ def split_by_size(
     top_users, rest = _with_counts(users, counts)
     bottom, middle = _with_counts(rest, _leading(rest.k, rest.counts, least, rng))
     return top_users, middle, bottom
+
+
+def size_cohorts(
+    users: Users, variance_users: int, rng: np.random.Generator
+) -> tuple[Users, Users, Users]:
+    """Return the cohorts of the paper's algorithms: most samples, others, fewest.
+
+    `variance_users` with most samples, from 2 to 10^6, and a tenth of all with fewest.
+    """
+    most = check.integer("variance_users", variance_users, 2)
+    if most > MOST_SINGLE_USERS:
+        raise ValueError(
+            f"variance_users must be at most {MOST_SINGLE_USERS}, not {most}; by "
+            "default it is about log(n)/epsilon"
+        )
+    n, least = users.n, users.n // 10
+    if least < 1:
+        raise ValueError(f"users must be at least 10, not {n}")
+    if most + least >= n:
+        raise ValueError(
+            f"users: of {n}, the variance cohort takes {most} and the mean cohort "
+            f"{least}, which leaves nobody for the final one; more users or a larger "
+            f"epsilon are needed"
+        )
+    return split_by_size(users, most, least, rng)
 
 
 def most_data(users: Users, number: int, rng: np.random.Generator) -> tuple[Users, int]:
@@ -60,7 +86,7 @@ def random_division(
 
     Users of a row are interchangeable, so only how many of them go where is drawn.
     """
-    if users.is_list:
+    if users.ordered:
         chosen = _random_rows(len(users.k), number, rng)
         return users.part(chosen), users.part(~chosen)
     return _with_counts(users, random_users(users.counts, number, rng))
@@ -163,15 +189,82 @@ def subsampled_ones(users: Users, size: int, rng: np.random.Generator) -> float:
         k, ones, counts = users.k[rows], users.successes[rows], users.counts[rows]
         whole = k <= size
         total += sum_over_rows(ones[whole], counts[whole])
-        few = ~whole & (counts <= FEW) & (k < NUMPY_LIMIT)
+        few = ~whole & (counts <= FEW) & (k < HYPERGEOMETRIC_LIMIT)
         each = np.repeat(np.flatnonzero(few), counts[few].astype(np.intp))
         drawn = rng.hypergeometric(ones[each], k[each] - ones[each], size)
         total += float(drawn.sum(dtype=np.float64))
         for row in np.flatnonzero(~whole & ~few):
-            fewest, law = hypergeometric_law(int(k[row]), int(ones[row]), size)
-            numbers = rng.multinomial(int(counts[row]), law)
-            total += float(np.dot(numbers, fewest + np.arange(len(law), dtype=float)))
+            fewest, numbers = _ones_of_row(k[row], ones[row], counts[row], size, rng)
+            values = fewest + np.arange(len(numbers), dtype=np.float64)
+            total += float(np.dot(numbers, values))
     return total
+
+
+def ones_of_users(
+    k: Integers, successes: Integers, size: int, rng: np.random.Generator
+) -> Integers:
+    """Return the number of ones among `size` random samples of each of some users."""
+    ones = np.zeros(len(k), dtype=np.int64)
+    usual = k < HYPERGEOMETRIC_LIMIT
+    ones[usual] = rng.hypergeometric(
+        successes[usual], k[usual] - successes[usual], size
+    )
+    for user in np.flatnonzero(~usual):
+        fewest, numbers = _ones_of_row(k[user], successes[user], 1, size, rng)
+        ones[user] = fewest + int(np.argmax(numbers))
+    return ones
+
+
+def ones_of_rows(
+    k: Integers,
+    successes: Integers,
+    counts: Integers,
+    size: int,
+    rng: np.random.Generator,
+) -> Integers:
+    """Return how many users have 0, 1, ..., `size` ones among `size` of their samples.
+
+    Rows of few users are drawn one by one, rows of many in one multinomial draw.
+    """
+    merged = np.zeros(size + 1, dtype=np.int64)
+    few = (counts <= FEW) & (k < HYPERGEOMETRIC_LIMIT)
+    rows = np.flatnonzero(few)
+    ends = np.cumsum(counts[few])
+    steps = np.arange(DRAWS, int(ends[-1]) if rows.size else 0, DRAWS)
+    for part in np.split(rows, np.searchsorted(ends, steps)):
+        each = np.repeat(part, counts[part].astype(np.intp))
+        ones = rng.hypergeometric(successes[each], k[each] - successes[each], size)
+        merged += np.bincount(ones.astype(np.intp), minlength=size + 1)
+    for row in np.flatnonzero(~few):
+        fewest, numbers = _ones_of_row(k[row], successes[row], counts[row], size, rng)
+        merged[fewest : fewest + len(numbers)] += numbers
+    return merged
+
+
+def _ones_of_row(
+    k: int, ones: int, users: int, size: int, rng: np.random.Generator
+) -> tuple[int, Integers]:
+    """Return how many of a row's users have how many ones among `size` samples.
+
+    As (the fewest ones, users who have that many, one more, and so on).
+    """
+    fewest, law = hypergeometric_law(int(k), int(ones), size)
+    # The likeliest outcome comes last and takes what rounding leaves over.
+    order = np.argsort(law)
+    numbers = np.zeros(len(law), dtype=np.int64)
+    numbers[order] = rng.multinomial(int(users), law[order])
+    return fewest, numbers
+
+
+def shared_means(users: Users, size: int, rng: np.random.Generator) -> Floats:
+    """Return the mean of `size` random samples of each user, who must hold as many.
+
+    One entry per user: for cohorts that are small.  In the order of a list, which is
+    public, and in random order otherwise, since rows may be sorted by successes.
+    """
+    each = users.expanded()
+    means = ones_of_users(each.k, each.successes, size, rng) / size
+    return means if users.ordered else rng.permutation(means)
 
 
 def hypergeometric_law(k: int, ones: int, size: int) -> tuple[int, Floats]:

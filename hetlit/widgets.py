@@ -11,7 +11,8 @@ import html
 from typing import TYPE_CHECKING
 
 from . import check
-from .explorers import EXPLORERS, Parameter
+from .explorers import EXPLORERS
+from .explorers.explorer import Parameter
 
 if TYPE_CHECKING:
     import ipywidgets

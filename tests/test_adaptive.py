@@ -46,7 +46,7 @@ from hetlit.adaptive import (
     make_plans,
 )
 from hetlit.grouping import by_size_class
-from hetlit.noise import log_grid, median_utilities
+from hetlit.selection import log_grid, median_utilities
 from hetlit.spread import best_reach, light_intervals, spread_histogram
 from tests.transcripts import pinned
 

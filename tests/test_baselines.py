@@ -31,14 +31,15 @@ from hetlit import Users, baselines, sizes, user_variance
 from hetlit.baselines import (
     cap_utilities,
     contribution_bounding,
-    huber,
     median_truncation,
     pooled_mean,
     user_mean,
 )
 from hetlit.grouping import by_size
-from hetlit.noise import SecureNoiseUnavailable, exponential_probabilities
-from hetlit.privacy import PUBLIC_SIZES
+from hetlit.huber import huber
+from hetlit.ledger import PUBLIC_SIZES
+from hetlit.noise import SecureNoiseUnavailable
+from hetlit.selection import exponential_probabilities
 
 ALL: dict[str, Callable[..., Any]] = {
     "user_mean": user_mean,

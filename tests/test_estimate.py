@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from hetlit.estimate import Estimate, Trace
-from hetlit.privacy import PUBLIC_SIZES, Cohort, Ledger, Step
+from hetlit.ledger import PUBLIC_SIZES, Cohort, Ledger, Step
 
 LEDGER = Ledger(
     PUBLIC_SIZES,

@@ -29,7 +29,7 @@ from hetlit.explorers.first_guesses import (
     written,
 )
 from hetlit.explorers.picture import coordinates
-from hetlit.initial import median_rank_error, rank_factor
+from hetlit.first_guesses import median_rank_error, rank_factor
 from hetlit.populations import Beta
 from hetlit.spread import ERRORS_OF_MEAN, REACH
 from hetlit.weights import release_variance

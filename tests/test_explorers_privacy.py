@@ -11,12 +11,7 @@ import numpy as np
 import pytest
 
 from hetlit.explorers.picture import coordinates, number, percent
-from hetlit.explorers.privacy import (
-    ATTACKER,
-    attacker,
-    best_attacks,
-    right_by_majority,
-)
+from hetlit.explorers.privacy import ATTACKER, attacker, best_attacks, right_by_majority
 
 EPSILONS, ANSWERS = (parameter.values for parameter in ATTACKER.parameters)
 GRID = list(itertools.product(EPSILONS, ANSWERS))

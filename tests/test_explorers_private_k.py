@@ -15,13 +15,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hetlit import (
-    Beta,
-    estimate_ideal,
-    initial_mean_error,
-    sample_users,
-    user_variance,
-)
+from hetlit import Beta, estimate_ideal, initial_mean_error, sample_users, user_variance
 from hetlit.concentration import standard_width
 from hetlit.explorers.picture import Picture, coordinates, number
 from hetlit.explorers.private_k import (

@@ -13,12 +13,7 @@ import re
 import numpy as np
 import pytest
 
-from hetlit import (
-    estimate_ideal,
-    estimate_public_size,
-    optimal_weights,
-    user_variance,
-)
+from hetlit import estimate_ideal, estimate_public_size, optimal_weights, user_variance
 from hetlit.baselines import user_mean
 from hetlit.concentration import standard_width
 from hetlit.explorers.picture import Line, Points, coordinates, number

@@ -12,7 +12,8 @@ from hetlit import Beta, Constant, TwoPoint, Users, sample_users, sizes, user_va
 from hetlit import histogram_ratio as module
 from hetlit.grouping import by_size_class, classes_up_to, sum_over_users
 from hetlit.histogram_ratio import Weighting, estimate_histogram_ratio
-from hetlit.noise import SecureNoiseUnavailable, median_utilities
+from hetlit.noise import SecureNoiseUnavailable
+from hetlit.selection import median_utilities
 from hetlit.spread import spread_histogram
 
 K_MAX = 6

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from hetlit import Users, sizes, user_variance
 from hetlit.grouping import by_size
 from hetlit.huber import COARSEST, FINEST, HuberPlan, huber, plan_huber
-from hetlit.noise import exponential_probabilities
+from hetlit.selection import exponential_probabilities
 
 
 def generator(seed: int = 0) -> np.random.Generator:

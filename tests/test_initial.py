@@ -34,21 +34,23 @@ from hetlit import (
     sample_users,
     user_variance,
 )
-from hetlit.initial import (
-    BERRY_ESSEEN,
-    GAUSSIAN_THIRD_MOMENT,
+from hetlit.first_guesses import (
     MEDIAN_OF_DIFFERENCES,
     first_sample_total,
     noisy_mean,
     paired_differences,
+    spread_between_users,
+)
+from hetlit.gaussian import THIRD_MOMENT as GAUSSIAN_THIRD_MOMENT
+from hetlit.noise import SecureNoiseUnavailable
+from hetlit.published import (
+    BERRY_ESSEEN,
     published_bins,
     published_group_size,
     published_mean_error,
     published_users_needed,
     published_variance,
-    spread_between_users,
 )
-from hetlit.noise import SecureNoiseUnavailable
 
 HUGE = 1e6  # an epsilon at which the exponential mechanism takes the best outcome
 

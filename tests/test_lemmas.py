@@ -23,7 +23,7 @@ from hetlit import (
     user_variance,
 )
 from hetlit.concentration import exact_beta_binomial_width
-from hetlit.initial import BERRY_ESSEEN
+from hetlit.published import BERRY_ESSEEN
 from hetlit.weights import release_variance
 
 SHARES = st.floats(0.0, 1.0)

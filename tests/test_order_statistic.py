@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hetlit.noise import (
-    MOST_SIZES,
-    SecureNoiseUnavailable,
+from hetlit.check import MOST_SIZES
+from hetlit.noise import SecureNoiseUnavailable
+from hetlit.selection import (
     order_statistic_probabilities,
     order_statistic_utilities,
     private_order_statistic,

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from hetlit.ledger import PUBLIC_SIZES, Cohort, Ledger, Step
 from hetlit.plots import privacy as plots
-from hetlit.privacy import PUBLIC_SIZES, Cohort, Ledger, Step
 from tests.figures import EveryFigure, lines, notes, same
 
 TRUTH = np.array([0.0, 0.25, 1.0])

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from hetlit.ledger import PRIVATE_SIZES, Cohort, Ledger, Step
 from hetlit.plots import private_k as plots
-from hetlit.privacy import PRIVATE_SIZES, Cohort, Ledger, Step
 from tests.figures import EveryFigure, lines, notes, same
 
 BEFORE, AFTER = [1, 2, 3], [100, 2, 3]

@@ -7,15 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hetlit.privacy import (
-    NOT_PRIVATE,
-    PUBLIC_SIZES,
-    Account,
-    Cohort,
-    Ledger,
-    Step,
-    not_private,
-)
+from hetlit.account import Account
+from hetlit.ledger import NOT_PRIVATE, PUBLIC_SIZES, Cohort, Ledger, Step, not_private
 
 FEW = Cohort("few", 10, "fewest samples")
 REST = Cohort("rest", 90, "all others")

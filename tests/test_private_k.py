@@ -22,15 +22,10 @@ from scipy import stats
 
 from hetlit import Beta, Users, sample_users, sizes
 from hetlit import static_cohorts as cohorts_module
-from hetlit.initial import initial_mean_error
+from hetlit.first_guesses import initial_mean_error
 from hetlit.noise import SecureNoiseUnavailable
-from hetlit.private_k import (
-    SHARES,
-    estimate_private_k,
-    estimate_ratio,
-    ratio_statistics,
-)
-from hetlit.ratio import RatioPlan, ratio_plan
+from hetlit.private_k import SHARES, estimate_private_k, estimate_ratio
+from hetlit.ratio import RatioPlan, ratio_plan, ratio_statistics
 from hetlit.static_cohorts import spread_variance, static_cohorts
 from tests.transcripts import pinned
 

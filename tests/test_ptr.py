@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hetlit import Beta, Users, sample_users, sizes
-from hetlit.private_k import estimate_private_k, ratio_statistics
+from hetlit.private_k import estimate_private_k
 from hetlit.ptr import (
     SHARES,
     certified_distance,
@@ -27,7 +27,7 @@ from hetlit.ptr import (
     ptr_distance,
     sensitivity_within,
 )
-from hetlit.ratio import RatioPlan, RatioStatistics, ratio_plan
+from hetlit.ratio import RatioPlan, RatioStatistics, ratio_plan, ratio_statistics
 
 QUICK = settings(max_examples=60)
 EVERYONE = [(k, ones) for k in range(1, 5) for ones in range(k + 1)]

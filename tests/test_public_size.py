@@ -31,15 +31,16 @@ from hetlit import (
     sizes,
 )
 from hetlit.adaptive import estimate_adaptive
-from hetlit.initial import (
-    GAUSSIAN_THIRD_MOMENT,
+from hetlit.first_guesses import clamped_mean
+from hetlit.gaussian import THIRD_MOMENT as GAUSSIAN_THIRD_MOMENT
+from hetlit.noise import SecureNoiseUnavailable
+from hetlit.published import (
     published_bins,
     published_group_size,
     published_mean_error,
     published_users_needed,
 )
-from hetlit.noise import SecureNoiseUnavailable
-from hetlit.public_size import clamped_mean, shared_means
+from hetlit.subsample import shared_means
 from tests.transcripts import pinned
 
 QUICK = settings(max_examples=40)
@@ -490,7 +491,7 @@ def test_cohorts_takes_hoeffdings_error_bound() -> None:
 def test_the_paper_uses_its_variance_if_there_is_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hetlit.public_size.published_users_needed", lambda *_: 0)
+    monkeypatch.setattr("hetlit.published.published_users_needed", lambda *_: 0)
     users = Users([64] * 8 + [2] * 32, [0, 8] * 4 + [0, 2] * 16)
     # Groups of one, differences of 8/64 = 2^-3: sd 2^-2.
     low, high = published_bins(64, 1)
@@ -510,7 +511,7 @@ def test_the_paper_uses_its_variance_if_there_is_one(
 def test_the_paper_clamps_a_variance_that_no_rates_can_have(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hetlit.public_size.published_variance", lambda *_, **__: 16.0)
+    monkeypatch.setattr("hetlit.published.published_variance", lambda *_, **__: 16.0)
     trace = estimate_public_size(
         twenty_users(), 2.0, method="paper", rng=Scripted(-0.2), trace=True
     ).trace

@@ -13,13 +13,12 @@ import numpy as np
 import pytest
 
 from hetlit import Beta, Users, sample_users, sizes, sub_gaussian_width
-from hetlit.initial import (
-    initial_variance,
-    published_mean_error,
-)
-from hetlit.private_k import estimate_private_k, ratio_statistics
+from hetlit.first_guesses import initial_variance
+from hetlit.private_k import estimate_private_k
 from hetlit.ptr import ptr_distance
+from hetlit.published import published_mean_error
 from hetlit.published_k import rank_cohorts
+from hetlit.ratio import ratio_statistics
 from hetlit.static_cohorts import spread_variance
 
 EPSILON, DELTA, K_MAX = 1.5, 1e-5, 300

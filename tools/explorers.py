@@ -30,8 +30,8 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.fileutil import copy_asset_file
 
-from hetlit.explorers import EXPLORERS, Explorer
-from hetlit.explorers.explorer import told
+from hetlit.explorers import EXPLORERS
+from hetlit.explorers.explorer import Explorer, told
 from hetlit.explorers.picture import Axis, Mark, Panel, Picture, Points, coordinates
 from hetlit.plots.explorers import draw
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..initial import median_rank_error, rank_factor
+from ..first_guesses import median_rank_error, rank_factor
 from ..model import user_variance
-from ..noise import log_grid
+from ..selection import log_grid
 from ..spread import ERRORS_OF_MEAN, REACH
 from .explorer import Explorer, Parameter
 from .picture import Axis, Line, Panel, Picture, Points, level, number, percent, whole

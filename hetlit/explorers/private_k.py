@@ -21,25 +21,16 @@ from functools import lru_cache
 import numpy as np
 
 from ..check import Floats, Integers
-from ..grouping import SizeGroups
+from ..first_guesses import initial_mean_error
+from ..grouping import Sizes
 from ..ideal import plan_ideal
-from ..initial import initial_mean_error
 from ..model import sample_users, user_variance
 from ..populations import Beta
 from ..private_k import SHARES
 from ..ptr import certified_distance, pass_probability, sensitivity_within
 from ..ratio import RatioPlan, RatioStatistics, ratio_plan
 from .explorer import Explorer, Parameter
-from .picture import (
-    Axis,
-    Line,
-    Panel,
-    Picture,
-    Points,
-    level,
-    number,
-    upright,
-)
+from .picture import Axis, Line, Panel, Picture, Points, level, number, upright
 
 MEAN, SPREAD = 0.3, 0.02
 N, K_MAX, EXPONENT = 10_000, 2000, 1.5
@@ -69,8 +60,8 @@ def plain_variance(epsilon: float) -> float:
 def public_prediction(epsilon: float) -> tuple[float, Floats]:
     """Return the variance of the ideal estimator, and its weights, one per size."""
     held, counts = profile()
-    groups = SizeGroups(held.astype(np.float64), counts, lambda k: k)
-    plan = plan_ideal(groups, MEAN, SPREAD**2, epsilon)
+    sizes = Sizes(held.astype(np.float64), counts)
+    plan = plan_ideal(sizes, MEAN, SPREAD**2, epsilon)
     return plan.objective, plan.weights
 
 

@@ -14,7 +14,7 @@ from scipy import stats
 from ..adaptive import make_plans
 from ..baselines import user_mean
 from ..check import Floats
-from ..grouping import SizeGroups, by_size, by_size_class
+from ..grouping import Sizes, by_size, by_size_class
 from ..ideal import plan_ideal
 from ..model import Users, user_variance
 from ..noise import laplace
@@ -50,14 +50,14 @@ def hundred_runs(
     """Return the released values of each estimator, and whether auto guesses first."""
     rng = np.random.default_rng(seed)
     tables = populations(n, spread, rng)
-    plans = make_plans(by_size_class(tables[0]), epsilon)
-    ideal = plan_ideal(by_size(tables[0]), MEAN, spread**2, epsilon)
+    plans = make_plans(by_size_class(tables[0]).sizes, epsilon)
+    ideal = plan_ideal(by_size(tables[0]).sizes, MEAN, spread**2, epsilon)
     scale = ideal.sensitivity / epsilon
     plain, auto, best = [], [], []
     for users in tables:
         plain.append(user_mean(users, epsilon, rng=rng).value)
         auto.append(estimate_public_size(users, epsilon, plans=plans, rng=rng).value)
-        best.append(ideal.noiseless(users) + laplace(scale, rng=rng))
+        best.append(ideal.noiseless(by_size(users)) + laplace(scale, rng=rng))
     runs = {"plain mean": plain, "auto": auto, "ideal": best}
     values = {name: np.array(released) for name, released in runs.items()}
     return values, plans.adaptive is not None
@@ -70,10 +70,10 @@ def standard_errors(n: int, epsilon: float, spread: float) -> tuple[float, float
     or more.
     """
     counts = n * SHARES // 100
-    groups = SizeGroups(SIZES.astype(np.float64), counts, lambda k: k)
+    held = Sizes(SIZES.astype(np.float64), counts)
     variances = user_variance(SIZES, MEAN, spread**2)
     plain = float(counts @ variances) / n**2 + 2.0 / (n * epsilon) ** 2
-    ideal = plan_ideal(groups, MEAN, spread**2, epsilon).objective
+    ideal = plan_ideal(held, MEAN, spread**2, epsilon).objective
     return math.sqrt(plain), math.sqrt(ideal)
 
 

@@ -26,7 +26,7 @@ import numpy as np
 from scipy import special
 
 from ..adaptive import Plans, expected_variance, make_plans
-from ..grouping import SizeGroups, by_size_class
+from ..grouping import Sizes, by_size_class
 from ..ideal import plan_ideal
 from ..model import Users, user_variance
 from .explorer import Explorer, Parameter
@@ -48,12 +48,13 @@ TIE = 1.01  # times the least variance: so close, the simplest method wins
 
 
 @lru_cache(maxsize=64)
-def groups(n: int, skew: float) -> SizeGroups:
+def groups(n: int, skew: float) -> Sizes:
     """Return n users, in equal numbers at the quantiles of a log-normal law."""
     places = special.ndtri((np.arange(CLASSES) + 0.5) / CLASSES)
     sizes = np.clip(MEDIAN_SIZE * np.exp(skew * places), 1, LARGEST).round()
     held, classes = np.unique(sizes.astype(np.int64), return_counts=True)
-    return by_size_class(Users(held, np.zeros_like(held), classes * (n // CLASSES)))
+    users = Users(held, np.zeros_like(held), classes * (n // CLASSES))
+    return by_size_class(users).sizes
 
 
 @lru_cache(maxsize=2048)

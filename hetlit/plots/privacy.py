@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..check import Floats
-from ..privacy import Ledger
+from ..ledger import Ledger
 from .style import (
     BLUE,
     COINS,

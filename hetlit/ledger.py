@@ -11,17 +11,25 @@ touch other cohorts cost her nothing (parallel composition, which needs exactly
 that the division does not depend on private data).  So the total is the largest
 such sum over cohorts.
 
+A ledger only reports.  `hetlit.account` writes one, and adds the noise it speaks of.
+
 Chapter: User-level privacy from scratch.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 PUBLIC_SIZES = "replace one user's samples; n and every user's size k are public"
 PRIVATE_SIZES = "replace one user, her size included; n and k_max are public"
 NOT_PRIVATE = "none: this release is not private"
+
+LAPLACE = "Laplace"
+EXPONENTIAL = "exponential mechanism"
+NOTHING = "nothing released"
+NO_NOISE = "no noise"
 
 
 @dataclass(frozen=True)
@@ -33,13 +41,38 @@ class Cohort:
     chosen_by: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Mechanism:
+    """How one answer was protected, in numbers.
+
+    kind : "Laplace", "exponential mechanism", "nothing released" or "no noise"
+    sensitivity : the most that one user moves what was asked: a number, the sum of
+        the moves of several numbers, or the utility of every outcome
+    scale : of the Laplace noise, None for the other kinds
+    detail : what else the printed line says
+
+    >>> print(Mechanism(kind=LAPLACE, sensitivity=0.005, scale=0.01))
+    Laplace, sensitivity 0.005
+    """
+
+    kind: str
+    sensitivity: float | None = None
+    scale: float | None = None
+    detail: str = ""
+
+    def __str__(self) -> str:
+        known = self.sensitivity is not None
+        size = f", sensitivity {self.sensitivity:.6g}" if known else ""
+        return self.kind + size + self.detail
+
+
 @dataclass(frozen=True)
 class Step:
     """One use of private data: on which cohorts, by which mechanism, at what cost."""
 
     name: str
     cohorts: tuple[str, ...]
-    mechanism: str
+    mechanism: Mechanism
     epsilon: float
     delta: float = 0.0
 
@@ -50,12 +83,13 @@ class Ledger:
 
     It holds public information only, so it can be released with the value.
 
+    >>> laplace = Mechanism(kind=LAPLACE, sensitivity=0.1, scale=0.1)
     >>> ledger = Ledger(
     ...     neighbours=PUBLIC_SIZES,
     ...     cohorts=(Cohort("few", 10, "fewest samples"), Cohort("rest", 90, "others")),
     ...     steps=(
-    ...         Step("first guess", ("few",), "Laplace", 1.0),
-    ...         Step("final mean", ("rest",), "Laplace", 1.0),
+    ...         Step("first guess", ("few",), laplace, 1.0),
+    ...         Step("final mean", ("rest",), laplace, 1.0),
     ...     ),
     ... )
     >>> ledger.epsilon, ledger.delta
@@ -68,6 +102,12 @@ class Ledger:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for name, kind in (("cohorts", Cohort), ("steps", Step), ("notes", str)):
+            parts = getattr(self, name)
+            if not isinstance(parts, tuple) or not all(
+                isinstance(part, kind) for part in parts
+            ):
+                raise TypeError(f"{name} must be a tuple of {kind.__name__}")
         names = {cohort.name for cohort in self.cohorts}
         if not names or len(names) < len(self.cohorts):
             raise ValueError(
@@ -77,12 +117,12 @@ class Ledger:
         for step in self.steps:
             if not step.cohorts or not names.issuperset(step.cohorts):
                 raise ValueError(
-                    f"step {step.name!r} must name cohorts among {sorted(names)}, "
+                    f"steps: {step.name!r} must name cohorts among {sorted(names)}, "
                     f"not {step.cohorts!r}"
                 )
             if not (step.epsilon >= 0 and 0 <= step.delta <= 1):
                 raise ValueError(
-                    f"step {step.name!r} must cost epsilon >= 0 and delta in [0, 1], "
+                    f"steps: {step.name!r} must cost epsilon >= 0 and delta in [0, 1], "
                     f"not {step.epsilon!r} and {step.delta!r}"
                 )
 
@@ -105,6 +145,20 @@ class Ledger:
         """The total delta, the most that any user can lose."""
         return max(self.spent_on(cohort.name)[1] for cohort in self.cohorts)
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return the ledger as plain data: dictionaries, lists, numbers and words."""
+        parts = asdict(self)
+        for step in parts["steps"]:
+            step["cohorts"] = list(step["cohorts"])
+        return {
+            "neighbours": self.neighbours,
+            "cohorts": list(parts["cohorts"]),
+            "steps": list(parts["steps"]),
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "notes": list(self.notes),
+        }
+
     def __str__(self) -> str:
         lines = [f"neighbours: {self.neighbours}", "cohorts:"]
         for cohort in self.cohorts:
@@ -123,56 +177,17 @@ class Ledger:
         return "\n".join(lines)
 
 
-class Account:
-    """A budget that is spent step by step and ends as a ledger.
-
-    >>> account = Account(1.0, PRIVATE_SIZES, (Cohort("everyone", 9, "no selection"),))
-    >>> account.laplace("first", 0.25, sensitivity=0.5), account.left
-    (2.0, 0.75)
-    """
-
-    def __init__(
-        self, epsilon: float, neighbours: str, cohorts: tuple[Cohort, ...]
-    ) -> None:
-        self.epsilon = epsilon
-        self.neighbours = neighbours
-        self.cohorts = cohorts
-        self.steps: list[Step] = []
-
-    @property
-    def left(self) -> float:
-        """What a user who took part in every step can still spend."""
-        return self.epsilon - math.fsum(step.epsilon for step in self.steps)
-
-    def laplace(self, name: str, share: float, sensitivity: float, *on: str) -> float:
-        """Spend a share on a Laplace step and return its noise scale.
-
-        `on` names the cohorts that take part; all of them by default.
-        """
-        self._spend(name, share, f"Laplace, sensitivity {sensitivity:.6g}", on)
-        return sensitivity / share
-
-    def exponential(self, name: str, share: float, *on: str) -> None:
-        """Spend a share on an exponential mechanism of sensitivity 1."""
-        self._spend(name, share, "exponential mechanism, sensitivity 1", on)
-
-    def ledger(self, *notes: str) -> Ledger:
-        """Return what was spent."""
-        return Ledger(self.neighbours, self.cohorts, tuple(self.steps), notes)
-
-    def _spend(
-        self, name: str, share: float, mechanism: str, on: tuple[str, ...]
-    ) -> None:
-        everyone = tuple(cohort.name for cohort in self.cohorts)
-        self.steps.append(Step(name, on or everyone, mechanism, share))
+def everyone(users: int) -> tuple[Cohort, ...]:
+    """Return the division of users who all take part in every step."""
+    return (Cohort("everyone", users, "no selection"),)
 
 
 def not_private(users: int, step: str) -> Ledger:
     """Return the ledger of a release without any protection."""
     return Ledger(
         neighbours=NOT_PRIVATE,
-        cohorts=(Cohort("everyone", users, "no selection"),),
-        steps=(Step(step, ("everyone",), "no noise", math.inf),),
+        cohorts=everyone(users),
+        steps=(Step(step, ("everyone",), Mechanism(kind=NO_NOISE), math.inf),),
     )
 
 
