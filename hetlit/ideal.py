@@ -67,6 +67,7 @@ def estimate_ideal(
 
     Paper: equation `privoptimal1`.  Chapter: The ideal private estimator.
 
+    >>> import numpy as np
     >>> from hetlit import Beta, sample_users, sizes
     >>> rng = np.random.default_rng(0)
     >>> users = sample_users(Beta(0.3, 0.0004), sizes.harmonic(10_000), rng)

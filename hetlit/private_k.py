@@ -80,6 +80,7 @@ def estimate_private_k(
 
     Paper: Algorithm `alg.dpk`.  Chapter: Private k.
 
+    >>> import numpy as np
     >>> from hetlit import Beta, sample_users, sizes
     >>> rng = np.random.default_rng(0)
     >>> k = sizes.zipf(10_000, exponent=1.5, k_max=2000, rng=rng)

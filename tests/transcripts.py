@@ -1,59 +1,47 @@
-"""Exact privacy of whole runs: pin every Laplace release and compare likelihoods.
+"""Exact privacy of whole runs: force every answer and compare likelihoods.
 
-The noise of a pinned run is whatever takes each noisy sum to a given number, so the
-run's log-likelihood is a sum of Laplace log-densities.  Its difference between two
-neighbouring tables is the exact privacy loss of that transcript.
+A transcript is a source of noise that gives the answers it was told to give, and adds
+up how likely they were.  Its difference between two neighbouring tables is the exact
+privacy loss of that transcript.
 """
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any
 
-import pytest
+import numpy as np
 
-
-class Pinned(float):
-    """Noise that takes the sum it is added to wherever it was told to go."""
-
-    transcript: "Transcript"
-    target: float
-    scale: float
-
-    def __radd__(self, statistic: float) -> float:
-        distance = abs(self.target - statistic)
-        self.transcript.log_likelihood -= distance / self.scale
-        self.transcript.log_likelihood -= math.log(2 * self.scale)
-        return self.target
+from hetlit.check import Floats
+from hetlit.noise import choice_law
 
 
 class Transcript:
-    """The numbers a run is made to release, in order, and how likely that was."""
+    """Noise that takes each statistic to a given number, in order.
 
-    def __init__(self, releases: Any) -> None:
-        self.left = list(releases)
+    answers : numbers for Laplace releases; for choices, indices, taken modulo the
+        number of outcomes
+    chance : what draws cohorts and samples
+    """
+
+    def __init__(self, answers: Iterable[Any], chance: Any = None) -> None:
+        self.left = list(answers)
         self.log_likelihood = 0.0
+        self.chance = np.random.default_rng(0) if chance is None else chance
 
-    def laplace(self, scale: float, *, rng: Any = None) -> float:
-        """Stand in for `hetlit.noise.laplace`."""
-        target = self.left.pop(0)
-        if scale == 0:  # the statistic is public
-            return 0.0
-        noise = Pinned(0.0)
-        noise.transcript, noise.target, noise.scale = self, target, scale
-        return noise
+    def laplace(self, statistic: float, scale: float) -> float:
+        """Return the next answer; its density is exp(-|answer - statistic|/scale)."""
+        answer = float(self.left.pop(0))
+        self.log_likelihood -= abs(answer - statistic) / scale
+        self.log_likelihood -= math.log(2 * scale)
+        return answer
 
-    def chose(self, law: Any, outcome: int) -> None:
-        """Add a choice with this law."""
-        self.log_likelihood += math.log(law[outcome % len(law)])
+    def laplaces(self, statistics: Floats, scale: float) -> Floats:
+        """Return the next answers, one for each statistic."""
+        return np.array([self.laplace(statistic, scale) for statistic in statistics])
 
-
-@contextmanager
-def pinned(releases: Any, *modules: str) -> Iterator[Transcript]:
-    """Make Laplace noise in these modules of hetlit lead to `releases`, all of them."""
-    transcript = Transcript(releases)
-    with pytest.MonkeyPatch.context() as patch:
-        for module in modules:
-            patch.setattr(f"hetlit.{module}.laplace", transcript.laplace)
-        yield transcript
-    assert not transcript.left
+    def choose(self, utilities: Floats, epsilon: float, sensitivity: float) -> int:
+        """Return the next answer, an outcome, with its probability."""
+        outcome = int(self.left.pop(0)) % len(utilities)
+        law = choice_law(utilities, epsilon, sensitivity)
+        self.log_likelihood += math.log(law[outcome])
+        return outcome
