@@ -304,5 +304,16 @@ def test_licence_covers_code_and_text():
     assert "CC BY 4.0" in text
 
 
+def test_every_folder_with_code_is_a_package_that_gets_installed():
+    folders = {path.parent for path in (ROOT / "hetlit").rglob("*.py")}
+    assert [folder for folder in folders if not (folder / "__init__.py").exists()] == []
+
+
+def test_marked_files_exist():
+    lines = re.findall(r"^(\S*[/.]\S+) .*linguist-", read(".gitattributes"), re.M)
+    assert len(lines) >= 4
+    assert [line for line in lines if not any(ROOT.rglob(line))] == []
+
+
 def test_package_is_typed():
     assert (Path(hetlit.__file__).parent / "py.typed").exists()
