@@ -1,12 +1,12 @@
 """Algorithm 2, as published and as it works, against its literal text.
 
-Two generators stand in for randomness: a `Recorder` draws as usual and keeps what
-it drew, so that a slow version written from the paper can be given the same draws;
-a `Scripted` one returns what it is told.  `log_likelihood` pins every release of a
+Two sources stand in for noise: a `Recorded` one draws as usual and keeps what it
+drew, so that a slow version written from the paper can be given the same draws; a
+`Scripted` one returns what it is told.  `log_likelihood` forces every answer of a
 run: the difference between two neighbouring tables is the exact privacy loss of
 that run.
 
-The one statistical test says so, and has a false alarm of about 1e-10.
+The two statistical tests say so, and have a false alarm of about 1e-10 each.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from hetlit import (
 from hetlit.adaptive import estimate_adaptive
 from hetlit.first_guesses import clamped_mean
 from hetlit.gaussian import THIRD_MOMENT as GAUSSIAN_THIRD_MOMENT
-from hetlit.noise import SecureNoiseUnavailable
+from hetlit.ledger import EXPONENTIAL, LAPLACE, Mechanism, Step
+from hetlit.noise import SecureNoiseUnavailable, Simulated
 from hetlit.published import (
     published_bins,
     published_group_size,
@@ -41,7 +42,7 @@ from hetlit.published import (
     published_users_needed,
 )
 from hetlit.subsample import shared_means
-from tests.transcripts import pinned
+from tests.transcripts import Transcript
 
 QUICK = settings(max_examples=40)
 METHODS = ("auto", "cohorts", "paper")
@@ -57,49 +58,66 @@ class Recorder(np.random.Generator):
         self.calls: dict[str, list[Any]] = {}
         self.drawn: dict[str, list[Any]] = {}
 
-    def _keep(self, name: str, arguments: Any, result: Any) -> Any:
+    def keep(self, name: str, arguments: Any, result: Any) -> Any:
         self.calls.setdefault(name, []).append(arguments)
         self.drawn.setdefault(name, []).append(result)
         return result
 
     def laplace(self, *args: Any) -> Any:
-        return self._keep("laplace", args, super().laplace(*args))
+        return self.keep("laplace", args, super().laplace(*args))
 
     def binomial(self, *args: Any) -> Any:
-        return self._keep("binomial", args, super().binomial(*args))
+        return self.keep("binomial", args, super().binomial(*args))
 
     def hypergeometric(self, *args: Any) -> Any:
-        return self._keep("hypergeometric", args, super().hypergeometric(*args))
+        return self.keep("hypergeometric", args, super().hypergeometric(*args))
 
     def permutation(self, *args: Any) -> Any:
-        return self._keep("permutation", args, super().permutation(*args))
-
-    def choice(self, *args: Any, **options: Any) -> Any:
-        return self._keep("choice", options, super().choice(*args, **options))
+        return self.keep("permutation", args, super().permutation(*args))
 
 
-class Scripted(np.random.Generator):
-    """Adds the given noises, then none; keeps orders; takes the given outcome."""
+class Recorded(Simulated):
+    """Simulated noise from a `Recorder`, which keeps choices too."""
 
-    def __init__(self, *noises: float, outcome: int = 0) -> None:
+    chance: Recorder
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(Recorder(seed))
+
+    def choose(self, *args: Any) -> int:
+        return int(self.chance.keep("choose", args, super().choose(*args)))
+
+
+class Unshuffled(np.random.Generator):
+    """Draws as usual, but keeps orders."""
+
+    def __init__(self) -> None:
         super().__init__(np.random.PCG64(0))
-        self.noises = list(noises)
-        self.outcome = outcome
-        self.scales: list[float] = []
-        self.laws: list[np.ndarray] = []
-
-    def laplace(self, loc: float = 0.0, scale: float = 1.0, size: Any = None) -> float:
-        self.scales.append(scale)
-        return self.noises.pop(0) if self.noises else 0.0
 
     def permutation(self, x: Any, axis: int = 0) -> Any:
         return x
 
-    def choice(self, *args: Any, p: Any = None, **options: Any) -> Any:
-        if p is None:  # who of equal size is in which cohort
-            return super().choice(*args, **options)
-        self.laws.append(np.asarray(p))
-        return self.outcome % len(self.laws[-1])
+
+class Scripted(Simulated):
+    """Adds the given noises, then none; takes the given outcome; keeps orders."""
+
+    def __init__(self, *noises: float, outcome: int = 0) -> None:
+        super().__init__(Unshuffled())
+        self.noises = list(noises)
+        self.outcome = outcome
+        self.scales: list[float] = []
+        self.choices: list[tuple[float, float]] = []
+
+    def laplace(self, statistic: float, scale: float) -> float:
+        self.scales.append(scale)
+        return statistic + (self.noises.pop(0) if self.noises else 0.0)
+
+    def laplaces(self, statistics: Any, scale: float) -> Any:
+        return np.array([self.laplace(statistic, scale) for statistic in statistics])
+
+    def choose(self, utilities: Any, epsilon: float, sensitivity: float) -> int:
+        self.choices.append((epsilon, sensitivity))
+        return self.outcome % len(utilities)
 
 
 @st.composite
@@ -154,7 +172,7 @@ def algorithm_2(users: Users, epsilon: float, beta: float, draws: Any) -> Any:
     shared = k[top - 1]
     steps = math.ceil(math.log(4 * shared) / math.log(2**0.25) - 1e-9)
     # The middle of the cell that the mechanism chose, on the logarithmic scale.
-    chosen = (4 * shared) ** (draws["choice"][-1] / steps - 1) * 2**-0.125
+    chosen = (4 * shared) ** (draws["choose"][-1] / steps - 1) * 2**-0.125
     variance = (chosen / (0.6744897501960817 * math.sqrt(2))) ** 2
     spread = (variance - q / shared) / (1 - 1 / shared) if shared > 1 else 0.0
     spread = min(max(spread, 0.0), q)
@@ -195,12 +213,12 @@ def test_cohorts_is_the_literal_text_of_algorithm_2(
     users: Users, epsilon: float, seed: int
 ) -> None:
     users = as_list(users)
-    source = Recorder(seed)
+    source = Recorded(seed)
     estimate = estimate_public_size(
         users, epsilon, method="cohorts", rng=source, trace=True
     )
     value, noiseless, sensitivity, spread, top = algorithm_2(
-        users, epsilon, 0.05, source.drawn
+        users, epsilon, 0.05, source.chance.drawn
     )
     trace = estimate.trace
     assert trace.cohorts["variance"].n == top
@@ -216,13 +234,13 @@ def test_cohorts_treats_rows_of_several_users_as_one_row_each(
     users: Users, epsilon: float, seed: int
 ) -> None:
     # A list of the cohorts, one after the other, has the same cohorts.
-    source = Recorder(seed)
+    source = Recorded(seed)
     estimate = estimate_public_size(
         users, epsilon, method="cohorts", rng=source, trace=True
     )
     cohorts = estimate.trace.cohorts
     users = as_list(cohorts["variance"], cohorts["final"], cohorts["mean"])
-    value, *_ = algorithm_2(users, epsilon, 0.05, source.drawn)
+    value, *_ = algorithm_2(users, epsilon, 0.05, source.chance.drawn)
     assert estimate.value == pytest.approx(value, rel=1e-7, abs=1e-9)
 
 
@@ -230,11 +248,13 @@ def test_cohorts_is_the_literal_text_where_intervals_are_narrow() -> None:
     rng = np.random.default_rng(61)
     k = sizes.lognormal(2000, 100, 0.5, 1000, rng)
     users = sample_users(Beta(0.5, 0.002), k, rng)
-    source = Recorder(62)
+    source = Recorded(62)
     estimate = estimate_public_size(
         users, 5.0, method="cohorts", rng=source, trace=True
     )
-    value, noiseless, sensitivity, _, _ = algorithm_2(users, 5.0, 0.05, source.drawn)
+    value, noiseless, sensitivity, _, _ = algorithm_2(
+        users, 5.0, 0.05, source.chance.drawn
+    )
     trace = estimate.trace
     assert 0.05 < trace.lower.max() < trace.upper.min() < 0.95
     assert trace.sensitivity == pytest.approx(sensitivity, rel=1e-9)
@@ -242,22 +262,40 @@ def test_cohorts_is_the_literal_text_where_intervals_are_narrow() -> None:
     assert estimate.value == pytest.approx(value, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("method", "name"),
-    [("cohorts", "initial_variance"), ("paper", "published_variance")],
-)
+@pytest.mark.parametrize("method", ["cohorts", "paper"])
 def test_the_first_variance_has_the_whole_epsilon_and_no_more(
-    method: str, name: str, monkeypatch: pytest.MonkeyPatch
+    method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    budgets: list[float] = []
+    monkeypatch.setattr("hetlit.public_paper.published_users_needed", lambda *_: 0)
+    options = {"third_moment": 1e-3} if method == "paper" else {}
+    source = Scripted()
+    ledger = estimate_public_size(
+        twenty_users(), 1.75, method=method, rng=source, **options
+    ).ledger
+    assert source.choices == [(1.75, 1.0)]
+    assert ledger.steps[1] == Step(
+        "first variance",
+        ("variance",),
+        Mechanism(kind=EXPONENTIAL, sensitivity=1.0),
+        1.75,
+    )
 
-    def spy(values: Any, epsilon: float, **options: Any) -> float:
-        budgets.append(epsilon)
-        return 0.01
 
-    monkeypatch.setattr(f"hetlit.public_size.{name}", spy)
-    estimate_public_size(twenty_users(), 1.75, method=method, rng=Scripted())
-    assert budgets == [1.75]
+def test_the_paper_pays_for_a_variance_that_it_does_not_release() -> None:
+    source = Scripted()
+    ledger = estimate_public_size(
+        twenty_users(), 1.75, method="paper", rng=source
+    ).ledger
+    assert not source.choices
+    assert [step.name for step in ledger.steps] == [
+        "first mean",
+        "first variance",
+        "final mean",
+    ]
+    step = ledger.steps[1]
+    assert (step.cohorts, step.epsilon) == (("variance",), 1.75)
+    assert str(step.mechanism) == "nothing released: too few users"
+    assert ledger.spent_on("variance") == (1.75, 0.0)
 
 
 def test_every_noise_of_cohorts_has_the_scale_of_its_sensitivity() -> None:
@@ -270,24 +308,53 @@ def test_every_noise_of_cohorts_has_the_scale_of_its_sensitivity() -> None:
         rng=source,
         trace=True,
     )
-    assert source.scales == [1 / (2 * 0.5), estimate.trace.sensitivity / 0.5]
+    sensitivities = [1 / 2, estimate.trace.sensitivity]
+    assert source.scales == [sensitivity / 0.5 for sensitivity in sensitivities]
+    first, _, final = (step.mechanism for step in estimate.ledger.steps)
+    for mechanism, sensitivity in zip((first, final), sensitivities, strict=True):
+        assert (mechanism.kind, mechanism.sensitivity) == (LAPLACE, sensitivity)
+        assert mechanism.scale == sensitivity / 0.5
 
 
 def test_the_variance_cohort_contributes_equally_many_samples_each() -> None:
     users = Users([9, 7, 4, *[1] * 17], [9, 3, 0, *[1] * 17])
-    source = Recorder(5)
+    source = Recorded(5)
     estimate_public_size(users, 1.0, method="cohorts", variance_users=3, rng=source)
-    (ones, zeros, samples), *others = source.calls["hypergeometric"]
+    calls, drawn = source.chance.calls, source.chance.drawn
+    (ones, zeros, samples), *others = calls["hypergeometric"]
     assert (list(ones), list(zeros), samples) == ([9, 3, 0], [0, 4, 4], 4)
     assert not others
-    (pairs,) = source.calls["permutation"][0]
-    np.testing.assert_array_equal(pairs, source.drawn["hypergeometric"][0] / 4)
+    (pairs,) = calls["permutation"][0]
+    np.testing.assert_array_equal(pairs, drawn["hypergeometric"][0] / 4)
 
 
 def test_shared_means_are_means_of_a_random_subset() -> None:
     users = Users([6, 4], [6, 0], [2, 1])
-    means = shared_means(users, 4, np.random.default_rng(0))
+    means = shared_means(users, 4, Unshuffled())
     np.testing.assert_array_equal(means, [1.0, 1.0, 0.0])
+
+
+def test_shared_means_are_in_the_order_of_a_list_and_in_random_order_of_a_table() -> (
+    None
+):
+    class Reversing(Unshuffled):
+        def permutation(self, x: Any, axis: int = 0) -> Any:
+            return x[::-1]
+
+    table, each = Users([6, 4], [6, 0], [2, 1]), Users([6, 6, 4], [6, 6, 0])
+    np.testing.assert_array_equal(shared_means(table, 4, Reversing()), [0, 1, 1])
+    np.testing.assert_array_equal(shared_means(each, 4, Reversing()), [1, 1, 0])
+
+
+def test_shared_means_of_users_with_a_billion_samples() -> None:
+    # Of 50 means of 100 samples, sd 0.05: 6.5 standard errors.
+    k = 2 * 10**9
+    users = Users([k] * 52, [k, 0] + [k // 2] * 50)
+    means = shared_means(users, 100, np.random.default_rng(64))
+    np.testing.assert_array_equal(means[:2], [1, 0])
+    np.testing.assert_allclose(100 * means, np.round(100 * means), atol=1e-9)
+    assert len(set(means[2:].tolist())) > 5
+    assert abs(np.mean(means[2:]) - 0.5) <= 6.5 * 0.05 / math.sqrt(50)
 
 
 # Cohorts.
@@ -491,7 +558,7 @@ def test_cohorts_takes_hoeffdings_error_bound() -> None:
 def test_the_paper_uses_its_variance_if_there_is_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hetlit.published.published_users_needed", lambda *_: 0)
+    monkeypatch.setattr("hetlit.public_paper.published_users_needed", lambda *_: 0)
     users = Users([64] * 8 + [2] * 32, [0, 8] * 4 + [0, 2] * 16)
     # Groups of one, differences of 8/64 = 2^-3: sd 2^-2.
     low, high = published_bins(64, 1)
@@ -511,10 +578,20 @@ def test_the_paper_uses_its_variance_if_there_is_one(
 def test_the_paper_clamps_a_variance_that_no_rates_can_have(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hetlit.published.published_variance", lambda *_, **__: 16.0)
-    trace = estimate_public_size(
-        twenty_users(), 2.0, method="paper", rng=Scripted(-0.2), trace=True
-    ).trace
+    monkeypatch.setattr("hetlit.public_paper.published_users_needed", lambda *_: 0)
+    # In groups of one the largest bin says 16.
+    assert published_group_size(1e-3) == 1
+    assert (2.0 ** (published_bins(3, 1)[1] + 2)) ** 2 == 16.0
+    estimate = estimate_public_size(
+        twenty_users(),
+        2.0,
+        method="paper",
+        third_moment=1e-3,
+        rng=Scripted(-0.2, outcome=-1),
+        trace=True,
+    )
+    assert "returned a value" in estimate.ledger.notes[0]
+    trace = estimate.trace
     p0 = trace.initial_mean
     assert trace.initial_variance == max(p0 * (1 - p0), 1 / 8)
 
@@ -571,24 +648,19 @@ def test_given_its_first_guesses_the_final_sum_moves_by_at_most_its_sensitivity(
     assert max(moves) == pytest.approx(before.sensitivity, rel=1e-12)
 
 
-def log_likelihood(
-    release: Callable[[Any], Any], means: list[float], outcome: int
-) -> float:
-    """Return the log-likelihood that a run's Laplace sums are `means`, in order."""
-    source = Scripted(outcome=outcome)
-    with pinned(means, "initial", "public_size", "adaptive") as transcript:
-        release(source)
-    for law in source.laws:
-        transcript.chose(law, outcome)
+def log_likelihood(release: Callable[[Any], Any], answers: list[float]) -> float:
+    """Return the log-likelihood that a run gives these answers, all of them."""
+    transcript = Transcript(answers, Unshuffled())
+    release(transcript)
+    assert not transcript.left
     return transcript.log_likelihood
 
 
-TRANSCRIPTS = [
-    ([first, final], outcome)
-    for first in (-0.3, 0.9)
-    for final in (-1.0, 2.0)
-    for outcome in (0, 4, -1)
-]
+TRANSCRIPTS = {
+    "cohorts": list(itertools.product((-0.3, 0.9), (0, 4, -1), (-1.0, 2.0))),
+    # Its variance is not released.
+    "paper": list(itertools.product((-0.3, 0.9), (-1.0, 2.0))),
+}
 
 
 @pytest.mark.parametrize("method", ["cohorts", "paper"])
@@ -600,26 +672,24 @@ def test_no_neighbour_changes_the_likelihood_of_a_run_by_more_than_epsilon(
     epsilon = 1.5
     options = {"variance_users": 4} if method == "cohorts" else {}
 
-    def run(users: Users, transcript: tuple[list[float], int]) -> float:
+    def run(users: Users, transcript: tuple[float, ...]) -> float:
         return log_likelihood(
             lambda source: estimate_public_size(
                 users, epsilon, method=method, rng=source, **options
             ),
-            *transcript,
+            list(transcript),
         )
 
     losses = [
         abs(before - run(users, transcript))
-        for transcript in TRANSCRIPTS
+        for transcript in TRANSCRIPTS[method]
         for before in [run(twenty_users(), transcript)]
         for users in neighbours(twenty_users())
     ]
     assert 0.99 * epsilon < max(losses) <= epsilon * (1 + 1e-9)
 
 
-def averaged_likelihood(
-    zeros: int, epsilon: float, means: list[float], outcome: int
-) -> float:
+def averaged_likelihood(zeros: int, epsilon: float, answers: list[float]) -> float:
     """Return the log-likelihood of a run on twelve users with one sample each.
 
     They come as a histogram, so that chance decides who is in which cohort: four give
@@ -647,14 +717,13 @@ def averaged_likelihood(
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr("hetlit.subsample.random_users", random_users)
                 patch.setattr(
-                    Scripted, "permutation", lambda *_, order=order: np.array(order)
+                    Unshuffled, "permutation", lambda *_, order=order: np.array(order)
                 )
                 term = log_likelihood(
                     lambda source: estimate_public_size(
                         users, epsilon, method="cohorts", variance_users=4, rng=source
                     ),
-                    means,
-                    outcome,
+                    answers,
                 )
             terms.append(math.log(chance / math.comb(4, top)) + term)
     return float(np.logaddexp.reduce(terms))
@@ -668,7 +737,7 @@ def test_cohorts_drawn_by_chance_cost_no_more_than_epsilon(
     # who changes hers would push others across the boundaries and change all cohorts.
     epsilon = 1.5
     runs = [
-        averaged_likelihood(zeros, epsilon, [0.3, final], outcome)
+        averaged_likelihood(zeros, epsilon, [0.3, outcome, final])
         for zeros in range(13)
     ]
     assert 0.4 * epsilon < np.max(np.abs(np.diff(runs))) <= epsilon * (1 + 1e-9)
@@ -785,12 +854,14 @@ def test_cohorts_that_leave_nobody_are_refused() -> None:
 
 
 @pytest.mark.parametrize("method", ["cohorts", "paper"])
-def test_sizes_of_a_billion_are_refused_where_they_cannot_be_sampled(
-    method: str,
-) -> None:
-    users = Users([10**9] * 20, [5] * 20)
-    with pytest.raises(ValueError, match="10\\^9 samples"):
-        estimate_public_size(users, 1.0, method=method, rng=Scripted())
+@pytest.mark.parametrize("ones", [0, 5, 10**9])
+def test_sizes_of_a_billion_are_no_trouble(method: str, ones: int) -> None:
+    users = Users([10**9] * 20, [ones] * 20)
+    estimate = estimate_public_size(
+        users, 1.0, method=method, rng=Scripted(), trace=True
+    )
+    assert estimate.value == pytest.approx(ones / 10**9, rel=1e-12)
+    assert 0 <= estimate.trace.initial_variance <= 0.25
 
 
 @pytest.mark.parametrize("epsilon", [0, -1.0, math.inf, math.nan, "1", None, True])
