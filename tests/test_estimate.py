@@ -7,12 +7,13 @@ import pickle
 import pytest
 
 from hetlit.estimate import Estimate, Trace
-from hetlit.ledger import PUBLIC_SIZES, Cohort, Ledger, Step
+from hetlit.ledger import LAPLACE, PUBLIC_SIZES, Cohort, Ledger, Mechanism, Step
 
+LAPLACE_NOISE = Mechanism(kind=LAPLACE, sensitivity=0.01, scale=0.02)
 LEDGER = Ledger(
     PUBLIC_SIZES,
     (Cohort("everyone", 100, "no selection"),),
-    (Step("mean", ("everyone",), "Laplace", 0.5, 1e-9),),
+    (Step("mean", ("everyone",), LAPLACE_NOISE, 0.5, 1e-9),),
 )
 PLAIN = Estimate(0.123456789, LEDGER)
 TRACED = Estimate(0.123456789, LEDGER, Trace(noiseless=0.25, weights=[1.0]))

@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from hetlit.ledger import PUBLIC_SIZES, Cohort, Ledger, Step
+from hetlit.ledger import (
+    EXPONENTIAL,
+    LAPLACE,
+    PUBLIC_SIZES,
+    Cohort,
+    Ledger,
+    Mechanism,
+    Step,
+)
 from hetlit.plots import privacy as plots
 from tests.figures import EveryFigure, lines, notes, same
 
@@ -34,13 +42,15 @@ RIGHT = 0.5 + 0.05 * ANSWERS
 LIMIT = 1 / (1 + np.exp(-ANSWERS / 2.0))
 BEFORE = {"Ada": 9, "Bea": 5, "Cai": 5, "Dan": 2}
 AFTER = BEFORE | {"Ada": 1}
+LAPLACE_NOISE = Mechanism(kind=LAPLACE, sensitivity=0.01, scale=0.02)
+CHOICE = Mechanism(kind=EXPONENTIAL, sensitivity=1.0)
 LEDGER = Ledger(
     PUBLIC_SIZES,
     (Cohort("few", 10, "few samples"), Cohort("many", 90, "many samples")),
     (
-        Step("guess", ("few", "many"), "Laplace", 0.25),
-        Step("spread", ("many",), "exponential mechanism", 0.5),
-        Step("mean", ("few", "many"), "Laplace", 0.75),
+        Step("guess", ("few", "many"), LAPLACE_NOISE, 0.25),
+        Step("spread", ("many",), CHOICE, 0.5),
+        Step("mean", ("few", "many"), LAPLACE_NOISE, 0.75),
     ),
 )
 

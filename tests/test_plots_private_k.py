@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from hetlit.ledger import PRIVATE_SIZES, Cohort, Ledger, Step
+from hetlit.ledger import (
+    EXPONENTIAL,
+    LAPLACE,
+    PRIVATE_SIZES,
+    Cohort,
+    Ledger,
+    Mechanism,
+    Step,
+)
 from hetlit.plots import private_k as plots
 from tests.figures import EveryFigure, lines, notes, same
 
@@ -28,22 +36,24 @@ TABLES = {"before": [9, 5, 4, 3, 2], "after": [1, 5, 4, 3, 2]}
 COHORTS = {"before": [[0], [1, 2, 3], [4]], "after": [[1], [2, 3, 4], [0]]}
 PARTS = {"mean": 1.0, "variance": 1.0, "rank": 1.0, "total": 0.3, "value": 0.2}
 LOSSES = {"one": (1.0, 2.0), "two": (3.0, 3.5), "three": (1.0, 25.0)}
+LAPLACE_NOISE = Mechanism(kind=LAPLACE, sensitivity=0.01, scale=0.02)
+CHOICE = Mechanism(kind=EXPONENTIAL, sensitivity=1.0)
 LEDGERS = {
     "cohorts": Ledger(
         PRIVATE_SIZES,
         (Cohort("few", 10, "at random"), Cohort("final", 90, "at random")),
         (
-            Step("first mean", ("few",), "Laplace", 1.0),
-            Step("cap on sizes", ("final",), "exponential mechanism", 0.25),
-            Step("release of the mean", ("final",), "Laplace", 0.75),
+            Step("first mean", ("few",), LAPLACE_NOISE, 1.0),
+            Step("cap on sizes", ("final",), CHOICE, 0.25),
+            Step("release of the mean", ("final",), LAPLACE_NOISE, 0.75),
         ),
     ),
     "together": Ledger(
         PRIVATE_SIZES,
         (Cohort("everyone", 100, "no selection"),),
         (
-            Step("total weight", ("everyone",), "Laplace", 0.5),
-            Step("weighted deviations", ("everyone",), "Laplace", 0.5),
+            Step("total weight", ("everyone",), LAPLACE_NOISE, 0.5),
+            Step("weighted deviations", ("everyone",), LAPLACE_NOISE, 0.5),
         ),
     ),
 }

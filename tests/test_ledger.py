@@ -7,11 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hetlit.account import Account
-from hetlit.ledger import NOT_PRIVATE, PUBLIC_SIZES, Cohort, Ledger, Step, not_private
+from hetlit.ledger import (
+    EXPONENTIAL,
+    LAPLACE,
+    NO_NOISE,
+    NOT_PRIVATE,
+    NOTHING,
+    PUBLIC_SIZES,
+    Cohort,
+    Ledger,
+    Mechanism,
+    Step,
+    not_private,
+)
 
 FEW = Cohort("few", 10, "fewest samples")
 REST = Cohort("rest", 90, "all others")
+NOISE = Mechanism(kind=LAPLACE, sensitivity=0.1, scale=0.2)
 
 
 def ledger_of(*steps, cohorts=(FEW, REST), notes=()):
@@ -19,9 +31,25 @@ def ledger_of(*steps, cohorts=(FEW, REST), notes=()):
 
 
 EXAMPLE = ledger_of(
-    Step("first guess", ("few",), "Laplace, scale 0.1", 0.25),
-    Step("typical spread", ("rest",), "exponential mechanism", 0.125, 1e-9),
-    Step("final mean", ("few", "rest"), "Laplace, scale 0.02", 0.5),
+    Step(
+        "first guess",
+        ("few",),
+        Mechanism(kind=LAPLACE, sensitivity=0.025, scale=0.1),
+        0.25,
+    ),
+    Step(
+        "typical spread",
+        ("rest",),
+        Mechanism(kind=EXPONENTIAL, sensitivity=1.0),
+        0.125,
+        1e-9,
+    ),
+    Step(
+        "final mean",
+        ("few", "rest"),
+        Mechanism(kind=LAPLACE, sensitivity=0.01, scale=0.02, detail=" of ten"),
+        0.5,
+    ),
     notes=("cohorts follow public sizes",),
 )
 
@@ -29,13 +57,13 @@ EXAMPLE = ledger_of(
 
 
 def test_steps_on_the_same_users_add_up():
-    steps = [Step(name, ("few",), "Laplace", 0.5, 0.01) for name in "abc"]
+    steps = [Step(name, ("few",), NOISE, 0.5, 0.01) for name in "abc"]
     assert ledger_of(*steps).epsilon == 1.5
     assert ledger_of(*steps).delta == pytest.approx(0.03, rel=1e-12)
 
 
 def test_steps_on_different_users_do_not_add_up():
-    steps = Step("a", ("few",), "Laplace", 0.5), Step("b", ("rest",), "Laplace", 0.75)
+    steps = Step("a", ("few",), NOISE, 0.5), Step("b", ("rest",), NOISE, 0.75)
     assert ledger_of(*steps).epsilon == 0.75
 
 
@@ -46,7 +74,7 @@ def test_a_step_on_two_cohorts_is_paid_by_both():
 
 
 def test_shares_of_a_budget_add_up_to_all_of_it():
-    steps = [Step(str(i), ("few",), "Laplace", 0.1) for i in range(10)]
+    steps = [Step(str(i), ("few",), NOISE, 0.1) for i in range(10)]
     assert ledger_of(*steps).epsilon == 1.0
 
 
@@ -65,7 +93,9 @@ def test_no_steps_cost_nothing():
     )
 )
 def test_the_total_is_the_largest_sum_over_cohorts(parts):
-    steps = [Step("s", tuple(sorted(on)), "m", eps, delta) for on, eps, delta in parts]
+    steps = [
+        Step("s", tuple(sorted(on)), NOISE, eps, delta) for on, eps, delta in parts
+    ]
     cohorts = tuple(Cohort(name, 1, "a list") for name in "ABCD")
     ledger = ledger_of(*steps, cohorts=cohorts)
     losses = {name: [0.0, 0.0] for name in "ABCD"}
@@ -80,26 +110,6 @@ def test_the_total_is_the_largest_sum_over_cohorts(parts):
     assert ledger.delta == pytest.approx(max(deltas), rel=1e-12)
 
 
-# Accounts
-
-
-def test_an_account_becomes_the_ledger_of_its_steps():
-    account = Account(1.0, PUBLIC_SIZES, (FEW, REST))
-    account.laplace("mean", 0.5, 0.1, "few")
-    account.exponential("spread", 0.25)
-    ledger = account.ledger("a note")
-    assert ledger.cohorts == (FEW, REST)
-    assert ledger.notes == ("a note",)
-    assert [step.cohorts for step in ledger.steps] == [("few",), ("few", "rest")]
-    assert [step.epsilon for step in ledger.steps] == [0.5, 0.25]
-    assert (ledger.epsilon, account.left) == (0.75, 0.25)
-
-
-def test_the_noise_scale_is_the_sensitivity_over_what_was_spent():
-    account = Account(1.0, PUBLIC_SIZES, (FEW, REST))
-    assert account.laplace("mean", 0.25, 0.5) == 2.0
-
-
 # Without protection
 
 
@@ -107,6 +117,7 @@ def test_a_release_without_noise_costs_infinitely_much():
     ledger = not_private(100, "Algorithm 1")
     assert ledger.epsilon == math.inf
     assert ledger.neighbours == NOT_PRIVATE
+    assert [step.mechanism.kind for step in ledger.steps] == [NO_NOISE]
 
 
 def test_a_release_without_noise_says_so():
@@ -132,19 +143,39 @@ def test_the_text_says_who_is_in_which_cohort():
 
 def test_the_text_says_what_each_step_spent_on_whom_and_how():
     text = str(EXAMPLE)
-    assert "first guess, on few: epsilon 0.25 (Laplace, scale 0.1)" in text
-    assert "typical spread, on rest: epsilon 0.125, delta 1e-09 (exponential" in text
-    assert "final mean, on everyone: epsilon 0.5 (Laplace, scale 0.02)" in text
+    assert "first guess, on few: epsilon 0.25 (Laplace, sensitivity 0.025)" in text
+    assert (
+        "typical spread, on rest: epsilon 0.125, delta 1e-09 "
+        "(exponential mechanism, sensitivity 1)\n"
+    ) in text
+    assert (
+        "final mean, on everyone: epsilon 0.5 (Laplace, sensitivity 0.01 of ten)\n"
+    ) in text
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "text"),
+    [
+        (NOISE, "Laplace, sensitivity 0.1"),
+        (Mechanism(kind=EXPONENTIAL, sensitivity=2.0), f"{EXPONENTIAL}, sensitivity 2"),
+        (Mechanism(kind=NOTHING, detail=": too few"), "nothing released: too few"),
+        (Mechanism(kind=NO_NOISE), "no noise"),
+        (Mechanism(kind=LAPLACE, sensitivity=0.0, scale=0.0), "Laplace, sensitivity 0"),
+    ],
+    ids=["Laplace", "exponential", "nothing", "no noise", "zero"],
+)
+def test_a_mechanism_says_how_an_answer_was_protected(mechanism, text):
+    assert str(mechanism) == text
 
 
 def test_the_text_names_the_cohorts_of_a_step_that_is_not_on_everyone():
     cohorts = (FEW, REST, Cohort("new", 5, "who came late"))
-    step = Step("mean", ("few", "new"), "Laplace", 1.0)
+    step = Step("mean", ("few", "new"), NOISE, 1.0)
     assert "mean, on few and new: eps" in str(ledger_of(step, cohorts=cohorts))
 
 
 def test_naming_a_cohort_twice_does_not_make_it_everyone():
-    text = str(ledger_of(Step("mean", ("few", "few"), "Laplace", 1.0)))
+    text = str(ledger_of(Step("mean", ("few", "few"), NOISE, 1.0)))
     assert "everyone" not in text
 
 
@@ -163,7 +194,7 @@ def test_the_text_ends_with_the_total_and_the_notes():
 
 
 def test_a_delta_of_zero_is_not_mentioned():
-    text = str(ledger_of(Step("a", ("few",), "Laplace", 0.5)))
+    text = str(ledger_of(Step("a", ("few",), NOISE, 0.5)))
     assert "delta" not in text
 
 
@@ -174,8 +205,8 @@ def test_a_delta_of_zero_is_not_mentioned():
     "on", [("few", "nobody"), ("Few",), (), "few"], ids=["one", "case", "none", "text"]
 )
 def test_steps_must_name_cohorts_of_the_ledger(on):
-    with pytest.raises(ValueError, match=r"step 'guess' must name .*few.*rest"):
-        ledger_of(Step("guess", on, "Laplace", 1.0))
+    with pytest.raises(ValueError, match=r"^steps: 'guess' must name .*few.*rest"):
+        ledger_of(Step("guess", on, NOISE, 1.0))
 
 
 def test_asking_about_an_unknown_cohort_is_an_error():
@@ -188,8 +219,8 @@ def test_asking_about_an_unknown_cohort_is_an_error():
     [(-1.0, 0.0), (math.nan, 0.0), (1.0, -0.1), (1.0, 1.1), (1.0, math.nan)],
 )
 def test_impossible_costs_are_refused(epsilon, delta):
-    with pytest.raises(ValueError, match="step 'guess' must cost"):
-        ledger_of(Step("guess", ("few",), "Laplace", epsilon, delta))
+    with pytest.raises(ValueError, match=r"^steps: 'guess' must cost"):
+        ledger_of(Step("guess", ("few",), NOISE, epsilon, delta))
 
 
 @pytest.mark.parametrize("cohorts", [(), (FEW, FEW)], ids=["none", "twice"])
@@ -198,8 +229,24 @@ def test_cohorts_must_exist_and_have_different_names(cohorts):
         ledger_of(cohorts=cohorts)
 
 
-@pytest.mark.parametrize("record", [FEW, EXAMPLE.steps[0], EXAMPLE], ids=type)
+@pytest.mark.parametrize("record", [FEW, NOISE, EXAMPLE.steps[0], EXAMPLE], ids=type)
 def test_what_is_written_cannot_be_changed(record):
     field = dataclasses.fields(record)[0].name
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(record, field, "something else")
+
+
+@pytest.mark.parametrize(
+    ("cohorts", "steps", "notes", "name"),
+    [
+        ([FEW, REST], (), (), "cohorts"),
+        (("few",), (), (), "cohorts"),
+        ((FEW,), [EXAMPLE.steps[0]], (), "steps"),
+        ((FEW,), ("guess",), (), "steps"),
+        ((FEW,), (), "a note", "notes"),
+        ((FEW,), (), (1,), "notes"),
+    ],
+)
+def test_parts_of_another_kind_are_refused(cohorts, steps, notes, name):
+    with pytest.raises(TypeError, match=rf"^{name} must be a tuple of"):
+        Ledger(PUBLIC_SIZES, cohorts, steps, notes)
