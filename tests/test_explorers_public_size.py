@@ -36,7 +36,7 @@ def test_a_population_has_the_shares_and_the_variances_that_it_should() -> None:
     tables = populations(n, spread, np.random.default_rng(1))
     assert len(tables) == RUNS
     for users in tables:
-        assert by_size(users).counts.tolist() == [5000, 3000, 1500, 500]
+        assert by_size(users).sizes.counts.tolist() == [5000, 3000, 1500, 500]
     for size in SIZES:
         rows = [(u.means[u.k == size], u.counts[u.k == size]) for u in tables]
         means, counts = (np.concatenate(parts) for parts in zip(*rows, strict=True))

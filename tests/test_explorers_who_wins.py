@@ -140,7 +140,8 @@ def twenty_users(skew: float) -> np.ndarray:
 @cache
 def planned_afresh(n: int, skew: float, epsilon: float) -> Plans:
     k = twenty_users(skew)
-    return make_plans(by_size_class(Users(k, 0 * k, 0 * k + n // 20)), epsilon)
+    users = Users(k, 0 * k, 0 * k + n // 20)
+    return make_plans(by_size_class(users).sizes, epsilon)
 
 
 def by_definition(

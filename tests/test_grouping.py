@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from hetlit import grouping
-from hetlit.grouping import by_size, by_size_class, classes_up_to, sum_over_users
+from hetlit.check import MOST_USERS
+from hetlit.grouping import by_size, by_size_class, classes_up_to
 from hetlit.model import Users
 from hetlit.subsample import split_by_size
 
 SIZES = st.integers(1, 12) | st.integers(1, 5000) | st.integers(1, 2**62)
-COUNTS = st.integers(1, 4) | st.integers(1, 10**12)
+COUNTS = st.integers(1, 4) | st.integers(1, MOST_USERS // 32)  # at most 30 rows
 
 
 @st.composite
@@ -57,15 +58,17 @@ def awkward_sizes():
 @given(tables())
 def test_groups_are_the_sizes_in_ascending_order_with_their_users(users):
     groups, expected = by_size(users), counted(users)
-    assert groups.k.tolist() == [float(k) for k in sorted(expected)]
-    assert groups.counts.tolist() == [expected[k] for k in sorted(expected)]
+    assert groups.users is users
+    assert groups.sizes.k.tolist() == [float(k) for k in sorted(expected)]
+    assert groups.sizes.counts.tolist() == [expected[k] for k in sorted(expected)]
+    assert groups.sizes.n == users.n
 
 
 @given(tables())
 def test_positions_lead_from_rows_to_their_groups(users):
     groups = by_size(users)
     names = np.array(sorted(counted(users)))
-    assert names[groups.position(users.k)].tolist() == users.k.tolist()
+    assert names[groups.all_positions].tolist() == users.k.tolist()
 
 
 @pytest.mark.parametrize("dense", [0, 10**9], ids=["by sorting", "by a table"])
@@ -74,20 +77,21 @@ def test_both_ways_of_grouping_agree(monkeypatch, dense):
     k = np.random.default_rng(0).integers(1, 5000, 2000)
     users = Users(k, np.zeros(2000), np.arange(1, 2001))
     groups, expected = by_size(users), counted(users)
-    assert dict(zip(groups.k.tolist(), groups.counts.tolist(), strict=True)) == expected
-    assert groups.k[groups.position(users.k)].tolist() == users.k.tolist()
+    held = groups.sizes
+    assert dict(zip(held.k.tolist(), held.counts.tolist(), strict=True)) == expected
+    assert held.k[groups.all_positions].tolist() == users.k.tolist()
 
 
 def test_a_huge_size_among_few_users_takes_no_huge_table():
-    groups = by_size(Users([2**62, 1, 2**62], [0, 0, 0]))
-    assert groups.k.tolist() == [1.0, 2.0**62]
-    assert groups.counts.tolist() == [1, 2]
+    held = by_size(Users([2**62, 1, 2**62], [0, 0, 0])).sizes
+    assert held.k.tolist() == [1.0, 2.0**62]
+    assert held.counts.tolist() == [1, 2]
 
 
-def test_counts_beyond_what_a_float_can_add_are_exact():
-    users = Users([3, 3, 3], [0, 1, 2], [2**53, 1, 1])
-    assert by_size(users).counts.tolist() == [2**53 + 2]
-    assert by_size_class(users).counts.tolist() == [2**53 + 2]
+@pytest.mark.parametrize("group_by", [by_size, by_size_class])
+def test_counts_of_the_most_users_there_can_be_are_exact(group_by):
+    users = Users([3, 3, 3], [0, 1, 2], [MOST_USERS - 3, 1, 1])
+    assert group_by(users).sizes.counts.tolist() == [MOST_USERS - 1]
 
 
 # By size class
@@ -96,21 +100,23 @@ def test_counts_beyond_what_a_float_can_add_are_exact():
 @given(tables())
 def test_classes_are_sizes_rounded_down_to_eight_bits(users):
     groups, expected = by_size_class(users), counted(users, leading_bits)
-    assert [int(k) for k in groups.k] == sorted(expected)
-    assert groups.counts.tolist() == [expected[k] for k in sorted(expected)]
+    assert groups.users is users
+    assert [int(k) for k in groups.sizes.k] == sorted(expected)
+    assert groups.sizes.counts.tolist() == [expected[k] for k in sorted(expected)]
+    assert groups.sizes.n == users.n
 
 
 @given(tables())
 def test_positions_lead_from_rows_to_their_classes(users):
     groups = by_size_class(users)
-    classes = [int(k) for k in groups.k[groups.position(users.k)]]
+    classes = [int(k) for k in groups.sizes.k[groups.all_positions]]
     assert classes == [leading_bits(k) for k in users.k.tolist()]
 
 
 def classes_of(sizes):
     users = Users(sizes, np.zeros(len(sizes)))
     groups = by_size_class(users)
-    return [int(k) for k in groups.k[groups.position(users.k)]]
+    return [int(k) for k in groups.sizes.k[groups.all_positions]]
 
 
 def test_classes_of_sizes_up_to_255_are_exact():
@@ -153,10 +159,20 @@ def test_classes_do_not_depend_on_the_size_of_blocks(monkeypatch, block):
     monkeypatch.setattr(grouping, "BLOCK", block)
     sizes = np.random.default_rng(0).permutation(awkward_sizes())[:100]
     users = Users(sizes, np.zeros(100), np.arange(1, 101))
-    expected = counted(users, leading_bits)
-    assert by_size_class(users).counts.tolist() == [
-        expected[k] for k in sorted(expected)
+    groups, expected = by_size_class(users), counted(users, leading_bits)
+    assert groups.sizes.counts.tolist() == [expected[k] for k in sorted(expected)]
+    classes = [int(k) for k in groups.sizes.k[groups.all_positions]]
+    assert classes == [leading_bits(k) for k in users.k.tolist()]
+
+
+@given(tables(), st.integers(1, 7), st.sampled_from([by_size, by_size_class]))
+def test_positions_of_some_rows_are_those_of_all(users, step, group_by):
+    groups = group_by(users)
+    parts = [
+        groups.positions(slice(start, start + step)).tolist()
+        for start in range(0, len(users.k), step)
     ]
+    assert [place for part in parts for place in part] == groups.all_positions.tolist()
 
 
 # Sums over users
@@ -171,10 +187,8 @@ def test_sums_are_those_over_users_one_by_one(users, block, group_by):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grouping, "BLOCK", block)
         groups = group_by(users)
-        levels = np.log(groups.k)
-        total = sum_over_users(
-            users, groups, lambda group, means: levels[group] + means**2
-        )
+        levels = np.log(groups.sizes.k)
+        total = groups.sum(lambda group, means: levels[group] + means**2)
     name_of = int if group_by is by_size else leading_bits
     each = users.expanded()
     expected = math.fsum(
@@ -185,9 +199,9 @@ def test_sums_are_those_over_users_one_by_one(users, block, group_by):
 
 
 def test_a_sum_of_ones_is_the_number_of_users():
-    users = Users([5, 5, 9], [1, 2, 3], [10**12, 10**12, 1])
-    total = sum_over_users(users, by_size(users), lambda group, means: 1.0 + 0 * means)
-    assert total == 2 * 10**12 + 1
+    users = Users([5, 5, 9], [1, 2, 3], [5 * 10**11, 5 * 10**11, 1])
+    total = by_size(users).sum(lambda group, means: 1.0 + 0 * means)
+    assert total == 10**12 + 1
 
 
 @pytest.mark.parametrize("rows", [1, 3, 4, 5, 8])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hetlit import Beta, Constant, TwoPoint, Users, sample_users, sizes, user_variance
 from hetlit import histogram_ratio as module
-from hetlit.grouping import by_size_class, classes_up_to, sum_over_users
+from hetlit.grouping import by_size_class, classes_up_to
 from hetlit.histogram_ratio import Weighting, estimate_histogram_ratio
 from hetlit.noise import SecureNoiseUnavailable
 from hetlit.selection import median_utilities
@@ -42,7 +42,7 @@ def test_the_sum_of_squares_moves_by_its_range_at_most_and_at_worst(centre):
     q = max(centre * (1 - centre), 0.05)
 
     def statistic(users):
-        return module._sum_of_squares(users, by_size_class(users), centre, q)
+        return module._sum_of_squares(by_size_class(users), centre, q)
 
     # (mean - p)^2 = 0 needs a mean at the centre, which the grid of sizes up to 6
     # has for centre 0 only: elsewhere the range is not quite attained.
@@ -55,19 +55,26 @@ def test_the_sum_of_squares_moves_by_its_range_at_most_and_at_worst(centre):
 
 
 def test_the_histogram_moves_by_two_at_most():
-    class NoNoise:
-        def laplace(self, *_, size):
-            return np.zeros(size)
-
     def counts(users):
-        groups = by_size_class(users)
-        found = module._noisy_histogram(groups, K_MAX, 1e-9, NoNoise())
-        dense = np.zeros(8)
-        dense[np.log2(found.start).astype(int)] = found.counts
-        return dense
+        found = module._binned(by_size_class(users).sizes, K_MAX)
+        assert found.tolist() == [
+            sum(1 for k in users.k if 2**b <= k < 2 ** (b + 1)) for b in range(3)
+        ]
+        return found
 
     moves = [np.abs(counts(a) - counts(b)).sum() for a, b in neighbours()]
     assert max(moves) == 2.0
+
+
+def test_counts_are_believed_if_they_stand_out_from_their_noise():
+    found = module._believed(np.array([9.0, 8.0, -3.0, 8.5, 100.0]), 2.0)
+    assert found.start.tolist() == [1.0, 8.0, 16.0]
+    assert found.k.tolist() == [1.0, 11.5, 23.5]
+    assert found.counts.tolist() == [9.0, 8.5, 100.0]
+    assert found.largest == 31.0
+    # With nothing clear, everybody is taken to hold one sample.
+    found = module._believed(np.array([-5.0, 1.0, 0.0]), 2.0)
+    assert (found.start.tolist(), found.counts.tolist()) == ([1.0], [1.0])
 
 
 @pytest.mark.parametrize("least", [2, 4])
@@ -82,30 +89,46 @@ def test_utilities_of_the_median_move_by_one_at_most_when_users_come_and_go(leas
 
 
 @pytest.mark.parametrize("clips", [False, True])
-@pytest.mark.parametrize("ceiling", [2.0, math.inf])
+@pytest.mark.parametrize("ceiling", [2.0, 8.0, math.inf])
 @pytest.mark.parametrize("cap", [3.0, 6.0])
 def test_total_and_deviations_move_by_their_sensitivities(clips, ceiling, cap):
-    weighting = Weighting(cap, 0.3, 0.21, 0.01, 0.01, clips, ceiling)
+    weighting = Weighting(
+        cap=cap,
+        centre=0.3,
+        q=0.21,
+        spread=0.01,
+        error=0.01,
+        reach=1.0,
+        clips=clips,
+        ceiling=ceiling,
+    )
     weights, lower, upper = weighting.at(classes_up_to(K_MAX))
+    # The options do what they are there for: users are clipped, weights are held down.
+    assert (lower.max() > 0.0 or upper.max() < 1.0) == clips
+    if math.isfinite(ceiling):
+        assert (weights * (upper - lower)).max() == pytest.approx(ceiling)
     on_total = weights.max() - weights.min()
     on_sum = (weights * (upper - 0.3)).max() + (weights * (0.3 - lower)).max()
 
     def total(users):
-        groups = by_size_class(users)
-        return float(np.sum(groups.counts * weighting.at(groups.k)[0]))
+        held = by_size_class(users).sizes
+        return float(np.sum(held.counts * weighting.at(held.k)[0]))
 
     def deviations(users):
         groups = by_size_class(users)
-        w, a, b = weighting.at(groups.k)
-        return sum_over_users(
-            users, groups, lambda g, means: w[g] * (np.clip(means, a[g], b[g]) - 0.3)
-        )
+        w, a, b = weighting.at(groups.sizes.k)
+        return groups.sum(lambda g, means: w[g] * (np.clip(means, a[g], b[g]) - 0.3))
 
     assert largest_move(total) <= on_total * (1 + 1e-12)
     assert largest_move(total) == pytest.approx(on_total)
-    # Means of 0 and of 1 exist for every size, so the ends are attained.
-    assert largest_move(deviations) <= on_sum * (1 + 1e-12)
-    assert largest_move(deviations) == pytest.approx(on_sum)
+    # Means of 0 and of 1 exist for every size, so the ends are attained, at whole
+    # sizes: what the classes between them add to the sensitivity is hardly anything.
+    w, a, b = weighting.at(np.arange(1.0, K_MAX + 1))
+    attained = (w * (b - 0.3)).max() + (w * (0.3 - a)).max()
+    moved = largest_move(deviations)
+    assert moved <= on_sum * (1 + 1e-12)
+    assert moved == pytest.approx(attained)
+    assert moved >= 0.999 * on_sum
 
 
 @given(
