@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,33 +23,65 @@ from scipy import stats
 
 from hetlit import Beta, Users, sample_users, sizes
 from hetlit import static_cohorts as cohorts_module
+from hetlit.account import Account
 from hetlit.first_guesses import initial_mean_error
-from hetlit.noise import SecureNoiseUnavailable
+from hetlit.ledger import EXPONENTIAL, PRIVATE_SIZES, Cohort, Mechanism, Step
+from hetlit.noise import SecureNoiseUnavailable, Simulated, choice_law
 from hetlit.private_k import SHARES, estimate_private_k, estimate_ratio
 from hetlit.ratio import RatioPlan, ratio_plan, ratio_statistics
 from hetlit.static_cohorts import spread_variance, static_cohorts
-from tests.transcripts import pinned
+from tests.transcripts import Transcript
 
 QUICK = settings(max_examples=50)
 METHODS = ("ratio", "ptr", "paper")
 
 
-class Scripted(np.random.Generator):
-    """Draws as usual, but keeps orders and takes given outcomes; keeps the laws."""
+class Unshuffled(np.random.Generator):
+    """Draws as usual, but keeps orders."""
 
-    def __init__(self, *outcomes: int, seed: int = 0) -> None:
+    def __init__(self, seed: int = 0) -> None:
         super().__init__(np.random.PCG64(seed))
-        self.outcomes = list(outcomes)
-        self.laws: list[np.ndarray] = []
 
     def permutation(self, x: Any, axis: int = 0) -> Any:
         return x
 
-    def choice(self, a: Any, *args: Any, p: Any = None, **kwargs: Any) -> Any:
-        if p is None:
-            return super().choice(a, *args, **kwargs)
-        self.laws.append(np.asarray(p))
+
+class Scripted(Simulated):
+    """Takes given outcomes and adds given noises, or draws them; keeps what it did."""
+
+    def __init__(
+        self,
+        *outcomes: int,
+        noises: list[float] | None = None,
+        chance: np.random.Generator | None = None,
+    ) -> None:
+        super().__init__(Unshuffled() if chance is None else chance)
+        self.outcomes = list(outcomes)
+        self.script = noises
+        self.noises: list[float] = []
+        self.scales: list[float] = []
+        self.laws: list[np.ndarray] = []
+
+    def laplace(self, statistic: float, scale: float) -> float:
+        drawn = float(self.chance.laplace(0.0, scale))
+        self.scales.append(scale)
+        self.noises.append(drawn if self.script is None else self.script.pop(0))
+        return statistic + self.noises[-1]
+
+    def choose(self, utilities: Any, epsilon: float, sensitivity: float) -> int:
+        self.laws.append(choice_law(utilities, epsilon, sensitivity))
         return self.outcomes.pop(0) % len(self.laws[-1])
+
+
+def spread_of(users: Users, cap: int, epsilon: float, source: Scripted) -> float:
+    """Return the variance that the spread step finds, and check what it pays."""
+    cohorts = (Cohort("spread", users.n, "all"), Cohort("final", 1, "nobody here"))
+    account = Account(epsilon, PRIVATE_SIZES, cohorts, source)
+    variance = spread_variance(account, users, cap)
+    mechanism = Mechanism(kind=EXPONENTIAL, sensitivity=1.0)
+    (step,) = account.ledger().steps
+    assert step == Step("spread between users", ("spread",), mechanism, epsilon)
+    return variance
 
 
 def plausible_count(count: int, n: int, probability: float) -> bool:
@@ -95,7 +128,8 @@ def test_the_sums_of_forty_users_with_intervals_that_clip_nothing() -> None:
     k = np.arange(1.0, 6.0)
     weights = 1 / (0.2475 / k + (1 - 1 / k) * 0.02)
     reach = 0.1 + np.sqrt(2 * (0.02 + 1 / (4 * k)) * math.log(2 * 40 / 0.05))
-    sums = RatioPlan(0.45, weights, reach, reach).statistics(middle)
+    plan = RatioPlan(centre=0.45, weights=weights, below=reach, above=reach)
+    sums = plan.statistics(middle)
     assert sums.total_weight == pytest.approx(318.079897578290, rel=1e-12)
     assert sums.total_offset == pytest.approx(13.144022895334, rel=1e-12)
     assert sums.value == pytest.approx(0.491323022911560, rel=1e-12)
@@ -333,9 +367,9 @@ def spread_law(values: tuple[int | None, ...], epsilon: float) -> np.ndarray:
     users = table(rows)
     eligible = sum(value is not None for value in values)
 
-    class Ordered(Scripted):
+    class Ordered(Unshuffled):
         def __init__(self, order: tuple[int, ...]) -> None:
-            super().__init__(0)
+            super().__init__()
             self.order = order
             self.shuffled: list[float] = []
 
@@ -345,9 +379,10 @@ def spread_law(values: tuple[int | None, ...], epsilon: float) -> np.ndarray:
 
     laws = []
     for order in itertools.permutations(range(eligible)):
-        source = Ordered(order)
-        spread_variance(users, 3, epsilon, source)
-        assert len(source.shuffled) == (eligible if eligible > 1 else 0)
+        chance = Ordered(order)
+        source = Scripted(0, chance=chance)
+        spread_of(users, 3, epsilon, source)
+        assert len(chance.shuffled) == (eligible if eligible > 1 else 0)
         laws.append(source.laws[0])
     return np.asarray(np.mean(laws, axis=0))
 
@@ -380,23 +415,23 @@ def test_no_neighbour_moves_the_law_of_the_spread_by_more_than_epsilon(
 def test_users_below_the_cap_sit_out_and_others_give_a_random_choice() -> None:
     users = Users([4, 9, 20], [4, 9, 0], [50, 2, 2])
 
-    class Watched(Scripted):
+    class Watched(Unshuffled):
         drawn: list[Any]
 
         def hypergeometric(self, *args: Any) -> Any:
             self.drawn = [np.asarray(argument).tolist() for argument in args]
             return super().hypergeometric(*args)
 
-    source = Watched(0)
-    spread_variance(users, 9, 1.0, source)
-    assert source.drawn == [[9, 9, 0, 0], [0, 0, 20, 20], 9]
+    chance = Watched()
+    spread_of(users, 9, 1.0, Scripted(0, chance=chance))
+    assert chance.drawn == [[9, 9, 0, 0], [0, 0, 20, 20], 9]
 
 
 @pytest.mark.parametrize("eligible", [0, 1])
 def test_with_nobody_to_pair_every_spread_is_equally_likely(eligible: int) -> None:
     users = table([(2, 1)] * 5 + [(6, 3)] * eligible)
     source = Scripted(3)
-    value = spread_variance(users, 6, 1.0, source)
+    value = spread_of(users, 6, 1.0, source)
     law = source.laws[0]
     assert law == pytest.approx(np.full(len(law), 1 / len(law)))
     assert 0 < value < math.inf
@@ -445,18 +480,15 @@ def algorithm_3s(users: Users, epsilon: float, k_max: int, draws: Any) -> float:
         low, high = max(0.0, p0 - reach(size)), min(1.0, p0 + reach(size))
         total_weight += 1 / sigma2(size)
         total_offset += (min(max(ones / k, low), high) - p0) / sigma2(size)
-    assert draws["scales"][:2] == pytest.approx(
-        [
-            1 / (first.n * epsilon),
-            (1 / sigma2(cap) - 1 / sigma2(1)) / (SHARES[1] * epsilon),
-        ],
-        rel=1e-9,
-    )
-    noisy = total_weight + draws["laplace"][1]
-    noisy = min(max(noisy, final.n / sigma2(1)), final.n / sigma2(cap))
-    last_scale = (up + down) / (SHARES[2] * epsilon) / noisy
-    assert draws["scales"][2] == pytest.approx(last_scale, rel=1e-9)
-    return p0 + total_offset / noisy + draws["laplace"][2]
+    scales = [1 / (first.n * epsilon)]
+    noisy = total_weight
+    if sigma2(cap) != sigma2(1):  # otherwise the total is public
+        scales.append((1 / sigma2(cap) - 1 / sigma2(1)) / (SHARES[1] * epsilon))
+        noisy += draws["laplace"][1]
+        noisy = min(max(noisy, final.n / sigma2(1)), final.n / sigma2(cap))
+    scales.append((up + down) / (SHARES[2] * epsilon))
+    assert draws["scales"] == pytest.approx(scales, rel=1e-9)
+    return p0 + (total_offset + draws["laplace"][-1]) / noisy
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -464,16 +496,9 @@ def algorithm_3s(users: Users, epsilon: float, k_max: int, draws: Any) -> float:
 def test_the_noisy_ratio_is_what_the_algorithm_says(
     seed: int, cap: int, spread: int
 ) -> None:
-    class Watched(Scripted):
-        def laplace(self, *args: Any) -> Any:
-            self.scales.append(args[1])
-            self.noises.append(super().laplace(*args))
-            return self.noises[-1]
-
     rng = np.random.default_rng(seed)
     users = sample_users(Beta(0.3, 0.01), rng.integers(1, 61, 500), rng)
-    source = Watched(cap, spread, seed=seed)
-    source.scales, source.noises = [], []
+    source = Scripted(cap, spread, chance=Unshuffled(seed))
     estimate = estimate_ratio(users, 4.0, k_max=60, rng=source, trace=True)
     draws = {
         "cohorts": estimate.trace.cohorts.values(),
@@ -491,25 +516,21 @@ def test_the_noisy_ratio_is_what_the_algorithm_says(
 # Privacy of whole runs.
 
 
-def log_likelihood(
-    users: Users, epsilon: float, releases: tuple[float, ...], outcomes: tuple[int, int]
-) -> float:
-    """Return the log-likelihood that a run releases this; rows 0-1 | 2-5 | rest."""
+def log_likelihood(users: Users, epsilon: float, answers: tuple[float, ...]) -> float:
+    """Return the log-likelihood of all answers of a run; rows 0-1 | 2-5 | rest."""
 
     def fixed(table: Users, rng: Any) -> tuple[Users, ...]:
         parts = (slice(0, 2), slice(2, 6), slice(6, None))
         return tuple(Users(table.k[part], table.successes[part]) for part in parts)
 
-    source = Scripted(*outcomes)
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        pinned(releases, "private_k", "initial") as transcript,
-    ):
+    transcript = Transcript(answers, Unshuffled())
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cohorts_module, "static_cohorts", fixed)
-        estimate_ratio(users, epsilon, k_max=4, spread_users=2, rng=source)
-    assert len(source.laws) == 2
-    for law, outcome in zip(source.laws, outcomes, strict=True):
-        transcript.chose(law, outcome)
+        ledger = estimate_ratio(
+            users, epsilon, k_max=4, spread_users=2, rng=transcript
+        ).ledger
+    assert not transcript.left
+    assert len(ledger.steps) == len(answers)
     return transcript.log_likelihood
 
 
@@ -518,9 +539,14 @@ def test_no_neighbour_changes_the_likelihood_of_a_run_by_more_than_epsilon() -> 
     users = Users(k, [0, 3, 2, 1, 1, 4, 4, 0, 1, 1, 2, 0, 1, 0])
     epsilon = 110.0  # enough for the cap to be asked for on eight users
     largest = {"mean": 0.0, "spread": 0.0, "final": 0.0}
-    for releases in itertools.product((-0.3, 0.4), (20.0, 200.0), (-1.0, 2.0)):
+    for mean, weight, offset in itertools.product(
+        (-0.3, 0.4), (20.0, 2000.0), (-1e4, 1e4)
+    ):
         for outcomes in ((1, 0), (3, 5)):
-            before = log_likelihood(users, epsilon, releases, outcomes)
+            # The largest possible spread makes weights equal: their total is public.
+            asked = () if (mean, outcomes) == (-0.3, (3, 5)) else (weight,)
+            answers = (mean, *outcomes, *asked, offset)
+            before = log_likelihood(users, epsilon, answers)
             for row, (size, ones) in itertools.product(range(14), all_users(4)):
                 name = "mean" if row < 2 else "spread" if row < 6 else "final"
                 if name == "spread" and (outcomes[0], size) != (3, 4):
@@ -528,7 +554,7 @@ def test_no_neighbour_changes_the_likelihood_of_a_run_by_more_than_epsilon() -> 
                 sizes_, successes = users.k.copy(), users.successes.copy()
                 sizes_[row], successes[row] = size, ones
                 other = Users(sizes_, successes)
-                after = log_likelihood(other, epsilon, releases, outcomes)
+                after = log_likelihood(other, epsilon, answers)
                 largest[name] = max(largest[name], abs(after - before))
     for loss in largest.values():
         assert 0.4 * epsilon < loss <= epsilon * (1 + 1e-9)
@@ -566,15 +592,14 @@ def test_other_shares_add_up_too() -> None:
 
 def test_the_ledger_shows_no_size_of_anyone() -> None:
     # Two tables with different sizes, equal releases: the ledgers are equal.
-    class Silent(Scripted):
-        def laplace(self, *args: Any) -> Any:
-            return 0.0
-
     k = np.full(200, 7)
     other = np.where(np.arange(200) % 2, 3, 8)
     one, two = (
         estimate_ratio(
-            Users(each, np.zeros(200, dtype=int)), 9.0, k_max=9, rng=Silent(4, 4)
+            Users(each, np.zeros(200, dtype=int)),
+            9.0,
+            k_max=9,
+            rng=Transcript([0.1, 4, 4, 500.0, 3.0]),
         ).ledger
         for each in (k, other)
     )
@@ -588,14 +613,7 @@ def test_the_ledger_shows_no_size_of_anyone() -> None:
 def test_a_hopelessly_noisy_total_weight_stays_within_its_public_bounds(
     noise: float,
 ) -> None:
-    class Wild(Scripted):
-        def laplace(
-            self, loc: float = 0.0, scale: float = 1.0, size: Any = None
-        ) -> Any:
-            return self.noises.pop(0)
-
-    source = Wild(400, 3)
-    source.noises = [0.0, noise, 0.0]
+    source = Scripted(400, 3, noises=[0.0, noise, 0.0])
     inside = estimate_ratio(zipf_users(), 1.0, k_max=500, rng=source, trace=True).trace
     q, spread = inside.initial_mean * (1 - inside.initial_mean), inside.initial_variance
     lightest, heaviest = 1 / q, 1 / (q / 401 + (1 - 1 / 401) * spread)
@@ -614,7 +632,11 @@ def test_few_users_are_weighted_equally_at_no_cost(n: int) -> None:
         users, 1.0, k_max=500, rng=np.random.default_rng(0), trace=True
     )
     assert estimate.trace.threshold == 1
-    assert "cap on sizes" not in [step.name for step in estimate.ledger.steps]
+    assert [step.name for step in estimate.ledger.steps] == [
+        "first mean",
+        "spread between users",
+        "total offset",
+    ]
     assert np.ptp(estimate.trace.weights) == 0.0
     final = estimate.trace.cohorts["final"]
     plain = float(np.sum(final.means * final.counts)) / final.n
@@ -759,6 +781,8 @@ def test_users_beyond_k_max_are_refused_and_capping_them_helps(method: str) -> N
         run(users)
     assert "public bound" in str(caught.value)
     assert "users.capped(k_max, rng)" in str(caught.value)
+    # How much anyone holds is her secret.
+    assert users.k.max() not in map(int, re.findall(r"\d+", str(caught.value)))
     assert math.isfinite(run(users.capped(20, rng)).value)
 
 

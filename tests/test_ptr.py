@@ -249,7 +249,12 @@ def test_the_bound_does_not_care_which_outcome_is_called_one(
     drawn: tuple[RatioPlan, int, float, float], distance: int
 ) -> None:
     plan, n, weight, offset = drawn
-    mirrored = RatioPlan(1 - plan.centre, plan.weights, plan.above, plan.below)
+    mirrored = RatioPlan(
+        centre=1 - plan.centre,
+        weights=plan.weights,
+        below=plan.above,
+        above=plan.below,
+    )
     assert sensitivity_within(plan, n, weight, offset, distance) == pytest.approx(
         sensitivity_within(mirrored, n, weight, -offset, distance), rel=1e-12
     )
@@ -458,6 +463,16 @@ def test_the_test_decides_between_the_mean_and_the_first_guess() -> None:
     assert passed.value == pytest.approx(passed.trace.statistics.value + 0.25)
     assert failed.value == failed.trace.initial_mean
     assert failed.trace.noise_scale == 0.0
+    # Both are charged for the release, and say whether there was one.
+    last = [estimate.ledger.steps[-1] for estimate in (passed, failed)]
+    for step in last:
+        assert (step.name, step.cohorts) == ("release of the mean", ("final",))
+        assert step.epsilon == pytest.approx(SHARES[3] * 2.0, rel=1e-12)
+    assert last[0].mechanism.kind == "Laplace"
+    assert last[0].mechanism.sensitivity == passed.trace.proposal
+    assert str(last[1].mechanism) == "nothing released: the test failed"
+    assert failed.ledger.epsilon == passed.ledger.epsilon == pytest.approx(2.0)
+    assert failed.ledger.delta == passed.ledger.delta == 1e-6
 
 
 def test_the_test_passes_where_the_first_guesses_are_right() -> None:

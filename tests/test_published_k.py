@@ -13,13 +13,17 @@ import numpy as np
 import pytest
 
 from hetlit import Beta, Users, sample_users, sizes, sub_gaussian_width
+from hetlit.account import Account
 from hetlit.first_guesses import initial_variance
+from hetlit.ledger import EXPONENTIAL, PRIVATE_SIZES, Cohort, Mechanism, Step
+from hetlit.noise import Simulated, choice_law
 from hetlit.private_k import estimate_private_k
 from hetlit.ptr import ptr_distance
 from hetlit.published import published_mean_error
-from hetlit.published_k import rank_cohorts
 from hetlit.ratio import ratio_statistics
 from hetlit.static_cohorts import spread_variance
+from hetlit.subsample import size_cohorts
+from tests.transcripts import Transcript
 
 EPSILON, DELTA, K_MAX = 1.5, 1e-5, 300
 
@@ -40,33 +44,40 @@ def run(users: Users, epsilon: float = EPSILON, **more: Any) -> Any:
     return estimate_private_k(users, epsilon, method="paper", **(options | more))
 
 
-class Watched(np.random.Generator):
+class Counting(np.random.Generator):
+    """Draws as usual, and keeps the last binomial draws: the first samples."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(np.random.PCG64(seed))
+        self.ones: Any = None
+
+    def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
+        self.ones = super().binomial(n, p)
+        return self.ones
+
+
+class Watched(Simulated):
     """Draws as usual, or the noises it is given, and keeps what it drew."""
 
+    chance: Counting
+
     def __init__(self, seed: int = 0, noises: list[float] | None = None) -> None:
-        super().__init__(np.random.PCG64(seed))
+        super().__init__(Counting(seed))
         self.script = noises
         self.noises: list[float] = []
         self.scales: list[float] = []
         self.laws: list[np.ndarray] = []
         self.outcomes: list[int] = []
-        self.ones: Any = None
 
-    def laplace(self, loc: float = 0.0, scale: float = 1.0, size: Any = None) -> Any:
+    def laplace(self, statistic: float, scale: float) -> float:
         self.scales.append(scale)
-        drawn = super().laplace(loc, scale)
+        drawn = float(self.chance.laplace(0.0, scale))
         self.noises.append(drawn if self.script is None else self.script.pop(0))
-        return self.noises[-1]
+        return statistic + self.noises[-1]
 
-    def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
-        self.ones = super().binomial(n, p)  # the last ones are the first samples
-        return self.ones
-
-    def choice(self, a: Any, *args: Any, p: Any = None, **kwargs: Any) -> Any:
-        if p is None:
-            return super().choice(a, *args, **kwargs)
-        self.laws.append(np.asarray(p))
-        self.outcomes.append(int(super().choice(a, p=p)))
+    def choose(self, utilities: Any, epsilon: float, sensitivity: float) -> int:
+        self.laws.append(choice_law(utilities, epsilon, sensitivity))
+        self.outcomes.append(super().choose(utilities, epsilon, sensitivity))
         return self.outcomes[-1]
 
 
@@ -85,7 +96,7 @@ def test_algorithm_3_is_followed_to_the_letter(seed: int, variance: str) -> None
     assert (top.n, bottom.n) == (rank, n // 10)
     assert top.k.min() >= middle.k.max() >= middle.k.min() >= bottom.k.max()
 
-    p_init = int(np.sum(source.ones)) / bottom.n + source.noises[0]
+    p_init = int(np.sum(source.chance.ones)) / bottom.n + source.noises[0]
     q = p_init * (1 - p_init)
     alpha = published_mean_error(p_init, bottom.n, EPSILON, beta)
     spread = inside.initial_variance
@@ -130,6 +141,10 @@ def test_a_failed_test_returns_the_first_mean() -> None:
     assert not estimate.trace.passed
     assert estimate.value == pytest.approx(estimate.trace.initial_mean)
     assert estimate.trace.noise_scale == 0.0
+    step = estimate.ledger.steps[-1]
+    assert (step.name, step.epsilon) == ("release of the mean", EPSILON)
+    assert str(step.mechanism) == "nothing released: the test failed"
+    assert estimate.ledger.epsilon == pytest.approx(6 * EPSILON)
 
 
 def test_a_negative_total_weight_proposes_nothing() -> None:
@@ -159,9 +174,52 @@ def test_the_ledger_says_what_is_claimed_and_what_is_proved(
     assert "its test and again on its release" in text
 
 
-def test_the_ledger_shows_nothing_private() -> None:
-    one, two = (run(zipf_users(seed=seed)).ledger for seed in (0, 1))
-    assert one == two
+@pytest.mark.parametrize("distance", [1e6, -1e6])
+@pytest.mark.parametrize("variance", ["published", "median"])
+def test_the_ledger_shows_nothing_private(variance: str, distance: float) -> None:
+    # Different users, equal answers: the ledgers are equal.
+    first, chosen = [0.3], [20] if variance == "median" else []
+    release = [0.25] if distance > 0 else []
+    answers = [*first, *chosen, 50, 4000.0, distance, *release]
+
+    def forced(seed: int) -> Any:
+        transcript = Transcript(answers, np.random.default_rng(seed))
+        estimate = run(zipf_users(seed=seed), variance=variance, rng=transcript)
+        assert not transcript.left
+        return estimate
+
+    one, two = forced(0), forced(1)
+    assert one.trace.statistics != two.trace.statistics
+    assert one.ledger == two.ledger
+    assert one.value == two.value == (0.25 if distance > 0 else 0.3)
+
+
+def first_variance(**more: Any) -> tuple[Step, Watched]:
+    """Return the step of the first variance, and the source that a run asked."""
+    source = Watched()
+    (step,) = (
+        step
+        for step in run(zipf_users(), rng=source, **more).ledger.steps
+        if step.name == "first variance"
+    )
+    assert (step.cohorts, step.epsilon, step.delta) == (("everyone",), EPSILON, DELTA)
+    return step, source
+
+
+def test_the_ledger_names_the_mechanism_of_the_first_variance(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # It once spoke of a histogram when the median was asked for.
+    chosen = Mechanism(kind=EXPONENTIAL, sensitivity=1.0)
+    step, source = first_variance(variance="median")
+    assert (step.mechanism, len(source.laws)) == (chosen, 2)
+    assert "histogram" not in str(step.mechanism)
+    step, source = first_variance(variance="published")
+    assert str(step.mechanism) == "nothing released: too few users"
+    assert len(source.laws) == 1  # the order statistic
+    monkeypatch.setattr("hetlit.published_k.published_users_needed", lambda *_: 0)
+    step, source = first_variance(variance="published", third_moment=1e-3)
+    assert (step.mechanism, len(source.laws)) == (chosen, 2)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +262,7 @@ def test_one_user_can_change_all_three_cohorts() -> None:
     assert (before[2], after[2]) == ({18, 19}, {0, 19})
     # The library's cohorts are the same ones: without ties, chance has no say.
     users = Users(k, [0] * 20)
-    parts = rank_cohorts(users, 1.0, 4, np.random.default_rng(0))
+    parts = size_cohorts(users, 4, np.random.default_rng(0))
     assert [sorted(part.k.tolist()) for part in parts] == [
         sorted(k[user] for user in cohort) for cohort in before
     ]
@@ -333,18 +391,29 @@ def test_algorithm_3_is_not_private_as_claimed() -> None:
 # Defect: the first k_L samples, when k_L is private.
 
 
-class Forced(np.random.Generator):
-    """Keeps orders and records the law of the only choice."""
+class Even(np.random.Generator):
+    """Keeps orders, and gives everyone her share of ones."""
 
     def __init__(self) -> None:
         super().__init__(np.random.PCG64(0))
-        self.law = np.zeros(0)
 
     def permutation(self, x: Any, axis: int = 0) -> Any:
         return x
 
-    def choice(self, a: Any, *args: Any, p: Any = None, **kwargs: Any) -> int:
-        self.law = np.asarray(p)
+    def hypergeometric(self, good: Any, bad: Any, size: Any) -> Any:
+        return np.asarray(good) * size // (np.asarray(good) + bad)
+
+
+class Forced(Simulated):
+    """Records the law of the only choice."""
+
+    def __init__(self) -> None:
+        super().__init__(Even())
+        self.law = np.zeros(0)
+
+    def choose(self, utilities: Any, epsilon: float, sensitivity: float) -> int:
+        assert not self.law.size
+        self.law = choice_law(utilities, epsilon, sensitivity)
         return 0
 
 
@@ -380,13 +449,10 @@ def test_with_a_released_cap_one_user_changes_one_input() -> None:
 
     def law(rows: list[tuple[int, int]], cap: int) -> np.ndarray:
         k, ones = zip(*rows, strict=True)
-
-        class Even(Forced):
-            def hypergeometric(self, good: Any, bad: Any, size: Any) -> Any:
-                return np.asarray(good) * size // (np.asarray(good) + bad)
-
-        source = Even()
-        spread_variance(Users(k, ones), cap, 1.0, source)
+        source = Forced()
+        cohorts = (Cohort("spread", len(rows), "all"),)
+        account = Account(1.0, PRIVATE_SIZES, cohorts, source)
+        spread_variance(account, Users(k, ones), cap)
         return source.law
 
     for cap in (10, 1000):

@@ -260,5 +260,5 @@ def test_a_list_divides_into_the_numbers_asked_for_and_stays_a_list(
     for seed in range(20):
         chosen, others = random_division(users, number, generator(seed))
         assert (chosen.n, others.n) == (number, 1000 - number)
-        assert chosen.is_list
+        assert chosen.ordered
         assert (np.diff(chosen.successes) > 0).all()
