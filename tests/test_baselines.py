@@ -40,6 +40,7 @@ from hetlit.huber import huber
 from hetlit.ledger import PUBLIC_SIZES
 from hetlit.noise import SecureNoiseUnavailable
 from hetlit.selection import exponential_probabilities
+from tests.transcripts import Transcript
 
 ALL: dict[str, Callable[..., Any]] = {
     "user_mean": user_mean,
@@ -365,7 +366,7 @@ def test_nobody_contributes_more_than_the_cap(users: Any, cap: int) -> None:
 def test_a_large_cap_without_noise_gives_the_pooled_mean(
     count_share: float | None,
 ) -> None:
-    for cap in (20, 21, 10**15):
+    for cap in (20, 21, 10**7):
         estimate = contribution_bounding(
             SMALL, 1.0, cap=cap, count_share=count_share, rng=Quiet()
         )
@@ -374,10 +375,64 @@ def test_a_large_cap_without_noise_gives_the_pooled_mean(
 
 
 def test_a_cap_of_one_needs_no_noise_on_the_count() -> None:
-    rng = Quiet()
-    trace = contribution_bounding(SMALL, 2.0, cap=1, rng=rng, trace=True).trace
-    assert rng.scales == [0.5, 0.0]
-    assert trace.count == SMALL.n
+    for count_share, scale in ((None, 0.5), (0.5, 1.0)):
+        rng = Quiet()
+        estimate = contribution_bounding(
+            SMALL, 2.0, cap=1, count_share=count_share, rng=rng, trace=True
+        )
+        # The count is n, which is public: it is not asked for, and not in the ledger.
+        assert rng.scales == [scale]
+        assert [step.name for step in estimate.ledger.steps] == ["sum"]
+        assert estimate.trace.count == SMALL.n
+        assert estimate.trace.sum_scale == scale
+        assert estimate.trace.count_scale == 0
+        value = 0.5 + (estimate.trace.ones - SMALL.n / 2) / SMALL.n
+        assert estimate.value == pytest.approx(value, abs=1e-15)
+
+
+def test_a_private_cap_that_comes_out_as_one_releases_only_the_sum() -> None:
+    estimate = contribution_bounding(
+        SMALL, 2.0, cap="private", k_max=8, rng=Transcript([0, 3.5]), trace=True
+    )
+    assert estimate.trace.cap == 1
+    assert [step.name for step in estimate.ledger.steps] == ["cap", "sum"]
+    assert estimate.ledger.epsilon == pytest.approx(2.0, rel=1e-12)
+    assert estimate.value == pytest.approx(0.5 + 3.5 / SMALL.n, rel=1e-12)
+
+
+class Always(np.random.Generator):
+    """Gives every user who is cut as many ones as she can give."""
+
+    def __init__(self) -> None:
+        super().__init__(np.random.PCG64(0))
+
+    def hypergeometric(self, good: Any, bad: Any, number: Any, size: Any = None) -> Any:
+        return np.minimum(good, number)
+
+
+@pytest.mark.parametrize("count_share", [None, 0.3])
+@pytest.mark.parametrize("cap", [1, 2, 3, "private"])
+def test_whole_runs_of_contribution_bounding_lose_at_most_epsilon(
+    cap: Any, count_share: float | None
+) -> None:
+    epsilon, others = 0.8, ((2, 1), (1, 0))
+    options: dict[str, Any] = {"cap": cap, "count_share": count_share}
+    choices: list[list[float]] = [[]]
+    if cap == "private":
+        options["k_max"], choices = 3, [[0], [1], [2]]
+    largest = 0.0
+    for choice in choices:
+        for answers in itertools.product([-20.0, 0.3, 25.0], repeat=2):
+            logs = []
+            for user in kinds(4):
+                source = Transcript([*choice, *answers], Always())
+                users = table((*others, user))
+                contribution_bounding(users, epsilon, rng=source, **options)
+                logs.append(source.log_likelihood)
+            largest = max(largest, max(logs) - min(logs))
+    assert largest <= epsilon + 1e-12
+    if count_share is None and cap != "private":
+        assert largest == pytest.approx(epsilon, rel=1e-9)
 
 
 def test_releasing_at_once_takes_half_the_noise_of_releasing_one_by_one() -> None:
@@ -441,8 +496,8 @@ CAPS = np.array([1, 2, 4, 5])
 def test_the_private_cap_is_private_for_every_neighbour(epsilon: float) -> None:
     laws, utilities = {}, {}
     for k in itertools.combinations_with_replacement(range(1, 7), 3):
-        groups = by_size(Users(k, [0] * 3))
-        utilities[k] = cap_utilities(groups, CAPS, 0.9 * epsilon)
+        known = by_size(Users(k, [0] * 3)).sizes
+        utilities[k] = cap_utilities(known, CAPS, 0.9 * epsilon)
         laws[k] = np.log(exponential_probabilities(utilities[k], 0.1 * epsilon))
     farthest = loss = 0.0
     for k, other in itertools.combinations(laws, 2):
@@ -463,9 +518,9 @@ def set_minus(one: tuple[int, ...], other: tuple[int, ...]) -> list[int]:
 
 
 def test_cap_utilities_count_the_users_beyond_each_cap() -> None:
-    groups = by_size(Users([1, 2, 5, 9], [0] * 4, [100, 50, 20, 10]))
+    known = by_size(Users([1, 2, 5, 9], [0] * 4, [100, 50, 20, 10])).sizes
     # 80, 30, 30, 20 users hold more; 16 cap / epsilon^2 is 4, 8, 16, 20.
-    utilities = cap_utilities(groups, CAPS, 2.0)
+    utilities = cap_utilities(known, CAPS, 2.0)
     np.testing.assert_allclose(utilities, [-76, -22, -14, 10 - 20], atol=1e-12)
 
 
@@ -477,7 +532,8 @@ def test_the_best_cap_is_close_to_the_least_variance() -> None:
         sizes.geometric(50_000, 20, generator()),
         sizes.two_level(50_000, 200, 1000),
     ):
-        best = int(np.argmax(cap_utilities(by_size(Users(k, k)), caps, 1.0)))
+        known = by_size(Users(k, k)).sizes
+        best = int(np.argmax(cap_utilities(known, caps, 1.0)))
         samples = np.array([np.minimum(k, cap).sum() for cap in caps])
         variances = 0.25 / samples + 2 * (caps / samples) ** 2
         assert variances[best] <= 1.25 * variances.min()
@@ -642,10 +698,12 @@ def test_no_users_at_all_are_refused() -> None:
         ({"cap": 2.5}, TypeError, "cap must be"),
         ({"cap": None}, TypeError, "cap must be"),
         ({"cap": True}, TypeError, "cap must be"),
+        ({"cap": 10**7 + 1}, ValueError, "cap must be at most 10000000"),
         ({"cap": 2**63}, ValueError, "cap must be"),
         ({"cap": "median"}, ValueError, "cap must be one of"),
         ({"cap": "private"}, TypeError, "k_max is needed"),
         ({"cap": "private", "k_max": 0}, ValueError, "k_max must be"),
+        ({"cap": "private", "k_max": 10**7 + 1}, ValueError, "k_max must be at most"),
         ({"cap": "private", "k_max": 2.5}, TypeError, "k_max must be"),
         ({"cap": 5, "k_max": 50}, ValueError, "k_max is for"),
         ({"cap": 5, "cap_share": 1}, ValueError, "cap_share must be"),

@@ -23,6 +23,7 @@ from hetlit import Users, sizes, user_variance
 from hetlit.grouping import by_size
 from hetlit.huber import COARSEST, FINEST, HuberPlan, huber, plan_huber
 from hetlit.selection import exponential_probabilities
+from tests.transcripts import Transcript
 
 
 def generator(seed: int = 0) -> np.random.Generator:
@@ -39,14 +40,24 @@ def tables(draw: st.DrawFn) -> Users:
 
 
 def plan_for(users: Users, epsilon: float = 1.0, **options: Any) -> HuberPlan:
-    return plan_huber(by_size(users), epsilon, **options)
+    return plan_huber(by_size(users).sizes, epsilon, **options)
+
+
+def gradient_of(plan: HuberPlan, users: Users) -> Any:
+    return plan.gradient(by_size(users))
 
 
 def small_plan(size_list: tuple[int, ...], steps: int, **options: Any) -> HuberPlan:
     """A plan for these sizes on a grid coarse enough to enumerate."""
     plan = plan_for(Users(size_list, [0] * len(size_list)), **options)
     thresholds = np.clip(plan.thresholds * steps // plan.steps, 1, steps)
-    return HuberPlan(plan.groups, plan.cap, steps, plan.weights, thresholds)
+    return HuberPlan(
+        sizes=plan.sizes,
+        cap=plan.cap,
+        steps=steps,
+        weights=plan.weights,
+        thresholds=thresholds,
+    )
 
 
 # The gradient
@@ -58,11 +69,11 @@ def test_the_gradient_is_the_sum_of_bounded_pulls(
 ) -> None:
     plan = plan_for(users, reach=reach, spread=spread, cap=cap)
     each = users.expanded()
-    group = plan.groups.position(each.k)
+    group = np.searchsorted(plan.sizes.k, each.k)
     nearest = np.rint(each.means * plan.steps).astype(int)
     points = np.arange(plan.steps + 1)[:, None]
     pulls = np.clip(points - nearest, -plan.thresholds[group], plan.thresholds[group])
-    np.testing.assert_array_equal(plan.gradient(users), pulls @ plan.weights[group])
+    np.testing.assert_array_equal(gradient_of(plan, users), pulls @ plan.weights[group])
 
 
 @given(tables(), st.floats(0.1, 20), st.floats(0, 0.5), st.integers(1, 40))
@@ -70,7 +81,7 @@ def test_weights_and_thresholds_are_the_documented_ones(
     users: Users, reach: float, spread: float, cap: int
 ) -> None:
     plan = plan_for(users, reach=reach, spread=spread, cap=cap)
-    group = plan.groups.position(users.k)
+    group = np.searchsorted(plan.sizes.k, users.k)
     m = np.minimum(users.k, cap)
     assert plan.weights[group].tolist() == m.tolist()
     threshold = np.minimum(1, reach * np.sqrt(1 / (4 * m) + spread**2))
@@ -85,12 +96,14 @@ def test_rows_that_are_merged_or_split_give_the_same_law(users: Users) -> None:
     for same in (users.compressed(), users.expanded()):
         other = plan_for(same)
         assert other.steps == plan.steps
-        np.testing.assert_array_equal(other.gradient(same), plan.gradient(users))
+        np.testing.assert_array_equal(
+            gradient_of(other, same), gradient_of(plan, users)
+        )
 
 
 @given(tables())
 def test_the_gradient_rises_from_one_side_of_zero_to_the_other(users: Users) -> None:
-    gradient = plan_for(users).gradient(users)
+    gradient = gradient_of(plan_for(users), users)
     assert (np.diff(gradient) >= 0).all()
     assert gradient[0] <= 0 <= gradient[-1]
 
@@ -116,7 +129,7 @@ def test_no_neighbour_changes_the_law_by_more_than_epsilon(
     plan = small_plan(size_list, steps, **options)
     farthest, loss = 0, 0.0
     gradients = {
-        ones: plan.gradient(Users(size_list, ones))
+        ones: gradient_of(plan, Users(size_list, ones))
         for ones in itertools.product(*(range(k + 1) for k in size_list))
     }
     for one, other in itertools.combinations(gradients, 2):
@@ -144,7 +157,7 @@ def test_the_sensitivity_is_never_exceeded(
     ones[i] = data.draw(st.integers(0, int(each.k[i])))
     other = Users(each.k, ones)
     plan = plan_for(each, reach=reach, cap=cap)
-    moved = np.abs(plan.gradient(other) - plan.gradient(each)).max()
+    moved = np.abs(gradient_of(plan, other) - gradient_of(plan, each)).max()
     assert moved <= plan.sensitivity
 
 
@@ -152,7 +165,7 @@ def test_the_result_is_drawn_by_the_exponential_mechanism() -> None:
     users = Users([10, 10, 3], [2, 5, 1], [20, 20, 10])
     plan = plan_for(users, 1.0)
     law = exponential_probabilities(
-        -np.abs(plan.gradient(users)), 1.0, sensitivity=plan.sensitivity
+        -np.abs(gradient_of(plan, users)), 1.0, sensitivity=plan.sensitivity
     )
     rng, runs = generator(1), 1000
     values = np.array([huber(users, 1.0, rng=rng).value for _ in range(runs)])
@@ -175,7 +188,7 @@ def noiseless(users: Users, **options: Any) -> float:
 
 @given(tables(), st.integers(1, 40))
 def test_without_thresholds_it_is_a_weighted_mean(users: Users, cap: int) -> None:
-    trace = huber(users, 1.0, reach=1e300, cap=cap, rng=generator(), trace=True).trace
+    trace = huber(users, 1.0, reach=1e12, cap=cap, rng=generator(), trace=True).trace
     weights = np.minimum(users.k, cap) * users.counts
     mean = float(weights @ users.means / weights.sum())
     assert trace.noiseless == pytest.approx(mean, abs=1 / trace.plan.steps)
@@ -221,7 +234,7 @@ def test_the_noise_is_close_to_laplace_where_nobody_is_far() -> None:
     users = Users([9, 9, 9], [2, 3, 4], [2000, 6000, 2000])
     trace = huber(users, 1.0, rng=generator(), trace=True).trace
     law = exponential_probabilities(
-        -np.abs(trace.plan.gradient(users)), 1.0, sensitivity=trace.plan.sensitivity
+        -np.abs(gradient_of(trace.plan, users)), 1.0, sensitivity=trace.plan.sensitivity
     )
     grid = np.arange(trace.plan.steps + 1) / trace.plan.steps
     variance = float(law @ (grid - law @ grid) ** 2)
@@ -248,19 +261,51 @@ def test_alike_users_promise_less_variance_than_the_user_mean() -> None:
 def test_the_default_cap_has_the_least_predicted_variance(
     k: Any, epsilon: float
 ) -> None:
-    groups = by_size(Users(k, k))
+    known = by_size(Users(k, k)).sizes
 
     def predicted(cap: int) -> float:
-        plan = plan_huber(groups, epsilon, cap=cap)
+        plan = plan_huber(known, epsilon, cap=cap)
         shares = plan.weights / plan.total_weight
-        variances = 0.05**2 + (0.25 - 0.05**2) / groups.k
+        variances = 0.05**2 + (0.25 - 0.05**2) / known.k
         noise = 2 * plan.sensitivity / plan.steps / (epsilon * plan.total_weight)
-        return float(np.sum(groups.counts * shares**2 * variances) + 2 * noise**2)
+        return float(np.sum(known.counts * shares**2 * variances) + 2 * noise**2)
 
-    chosen = plan_huber(groups, epsilon).cap
+    chosen = plan_huber(known, epsilon).cap
     powers = [1 << power for power in range(int(k.max()).bit_length())]
     assert chosen in powers
     assert predicted(chosen) <= 1.01 * min(map(predicted, powers))
+
+
+def test_a_plan_is_made_of_sizes_and_names_its_parts() -> None:
+    k = [1, 5, 5, 9]
+    plan = plan_for(Users(k, [0, 0, 0, 0]))
+    assert plan.sizes.k.tolist() == [1, 5, 9]
+    assert plan.sizes.counts.tolist() == [1, 2, 1]
+    other = plan_for(Users(k, [1, 5, 2, 9]))
+    for name in ("weights", "thresholds"):
+        assert getattr(plan, name).tolist() == getattr(other, name).tolist()
+    assert (plan.cap, plan.steps) == (other.cap, other.steps)
+    parts: list[Any] = [plan.sizes, plan.cap, plan.steps, plan.weights]
+    with pytest.raises(TypeError, match="positional"):
+        HuberPlan(*parts, plan.thresholds)
+
+
+@given(tables(), st.floats(0.1, 5), st.integers(1, 40), st.data())
+def test_whole_runs_lose_at_most_epsilon(
+    users: Users, epsilon: float, outcome: int, data: st.DataObject
+) -> None:
+    each = users.expanded()
+    i = data.draw(st.integers(0, each.n - 1))
+    ones = each.successes.copy()
+    ones[i] = data.draw(st.integers(0, int(each.k[i])))
+    sources = [Transcript([outcome]), Transcript([outcome])]
+    values = [
+        huber(table, epsilon, rng=source).value
+        for table, source in zip((each, Users(each.k, ones)), sources, strict=True)
+    ]
+    assert values[0] == values[1]
+    loss = abs(sources[0].log_likelihood - sources[1].log_likelihood)
+    assert loss <= epsilon + 1e-9
 
 
 def test_the_grid_is_finer_than_the_noise() -> None:
@@ -272,14 +317,14 @@ def test_the_grid_is_finer_than_the_noise() -> None:
             assert 1 / trace.plan.steps <= trace.noise_scale / 4 * 1.01
 
 
-@pytest.mark.parametrize("n", [10**9, 10**13])
+@pytest.mark.parametrize("n", [10**9, 3 * 10**11])
 def test_many_users_are_exact_and_fast(n: int) -> None:
     users = Users([1, 8, 300], [0, 3, 120], [n, n, n])
     start = time.process_time()
     trace = huber(users, 1.0, rng=generator(), trace=True).trace
     assert time.process_time() - start < 2
     assert trace.plan.total_weight * trace.plan.steps < 2**62
-    gradient = trace.plan.gradient(users)
+    gradient = gradient_of(trace.plan, users)
     assert gradient[0] < 0 < gradient[-1]
 
 
@@ -297,6 +342,8 @@ def test_more_samples_than_can_be_counted_exactly_are_refused() -> None:
         ({"cap": 1.5}, TypeError, "cap must be"),
         ({"cap": "private"}, TypeError, "cap must be"),
         ({"reach": 0}, ValueError, "reach must be"),
+        ({"reach": 1e-13}, ValueError, "reach must be"),
+        ({"reach": 1e300}, ValueError, "reach must be"),
         ({"reach": math.inf}, ValueError, "reach must be"),
         ({"reach": "far"}, TypeError, "reach must be"),
         ({"spread": -0.1}, ValueError, "spread must be"),

@@ -590,13 +590,44 @@ def test_width_may_be_one_number_for_all() -> None:
     np.testing.assert_array_equal(trace.upper, 0.75)
 
 
-def test_no_width_at_all_releases_p_and_needs_no_noise() -> None:
-    source = Quiet()
-    estimate = estimate_ideal(
-        FINAL_40, 0.37, 0.01, 1.0, width=lambda k: 0 * k, rng=source
-    )
-    assert estimate.value == pytest.approx(0.37, rel=1e-12)
-    assert source.scales == [0.0]
+def test_no_width_at_all_releases_p_with_the_least_noise() -> None:
+    # The last digits of a sum depend on samples even where no interval has a width.
+    for epsilon in (1.0, 4.0):
+        source = Quiet()
+        estimate = estimate_ideal(
+            FINAL_40, 0.37, 0.01, epsilon, width=lambda k: 0 * k, rng=source, trace=True
+        )
+        assert estimate.value == pytest.approx(0.37, rel=1e-12)
+        assert estimate.trace.sensitivity == 2.0**-40
+        assert source.scales == [2.0**-40 / epsilon]
+        assert estimate.ledger.steps[0].mechanism.sensitivity == 2.0**-40
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@QUICK
+@given(users=tables(), width=st.sampled_from([0.0, 1e-300, 1e-14, 1e-9, 0.2]))
+def test_rounding_is_within_the_least_sensitivity(
+    weights: str, users: Users, width: float
+) -> None:
+    traces = [
+        estimate_ideal(
+            table,
+            0.37,
+            0.01,
+            1.0,
+            width=lambda k: 0 * k + width,
+            weights=weights,
+            rng=Quiet(),
+            trace=True,
+        ).trace
+        for table in (users, users.compressed(), users.expanded())
+    ]
+    for trace in traces:
+        widths = trace.upper - trace.lower
+        most = float(np.max(trace.weights * widths))
+        assert trace.sensitivity == max(most, 2.0**-40)
+    values = [trace.noiseless for trace in traces]
+    assert max(values) - min(values) <= 2.0**-45
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)

@@ -23,7 +23,6 @@ from hetlit import (
     sizes,
     user_variance,
 )
-from hetlit.noise import SecureNoiseUnavailable
 
 # Forty users of sizes ceil(40/i), and what they hold.
 D40_K = sizes.harmonic(40)
@@ -486,6 +485,9 @@ def test_rng_must_be_a_generator() -> None:
     wrong: Any = 7
     with pytest.raises(TypeError, match="rng must be"):
         estimate_nonprivate(FINAL_40, rng=wrong)
+    # It adds no noise, so there is no secure noise to ask for without a generator.
     missing: Any = None
-    with pytest.raises(SecureNoiseUnavailable):
+    with pytest.raises(TypeError, match=r"rng must be a numpy\.random\.Generator"):
         estimate_nonprivate(FINAL_40, rng=missing)
+    with pytest.raises(TypeError, match="required keyword-only argument: 'rng'"):
+        estimate_nonprivate(FINAL_40)  # type: ignore[call-arg]
