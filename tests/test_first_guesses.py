@@ -1,6 +1,6 @@
-"""First guesses: the noisy mean, its error bound, and two estimates of a variance.
+"""First guesses: the noisy mean, its error bound, and an estimate of a variance.
 
-Privacy is checked exactly: a `Scripted` generator adds no noise, takes the pairing
+Privacy is checked exactly: a `Scripted` source adds no noise, takes the pairing
 it is told to take and writes down the laws it was asked to draw from, so that laws
 on neighbouring inputs can be compared without drawing.
 
@@ -41,39 +41,15 @@ from hetlit.first_guesses import (
     paired_differences,
     spread_between_users,
 )
-from hetlit.gaussian import THIRD_MOMENT as GAUSSIAN_THIRD_MOMENT
 from hetlit.noise import SecureNoiseUnavailable
-from hetlit.published import (
-    BERRY_ESSEEN,
-    published_bins,
-    published_group_size,
-    published_mean_error,
-    published_users_needed,
-    published_variance,
+from tests.scripted import (
+    HUGE,
+    FirstWithSecond,
+    Ordered,
+    Scripted,
+    gaussian_values,
+    neighbours,
 )
-
-HUGE = 1e6  # an epsilon at which the exponential mechanism takes the best outcome
-
-
-class Scripted(np.random.Generator):
-    """Draws nothing: no noise, a given order, the likeliest choice; keeps the laws."""
-
-    def __init__(self, order: tuple[int, ...] | None = None) -> None:
-        super().__init__(np.random.PCG64(0))
-        self.order = order
-        self.scales: list[float] = []
-        self.laws: list[np.ndarray] = []
-
-    def laplace(self, loc: float = 0.0, scale: float = 1.0, size: Any = None) -> float:
-        self.scales.append(scale)
-        return loc
-
-    def permutation(self, x: Any, axis: int = 0) -> Any:
-        return x if self.order is None else x[list(self.order)]
-
-    def choice(self, a: Any, *args: Any, p: Any = None, **kwargs: Any) -> int:
-        self.laws.append(np.asarray(p))
-        return int(np.argmax(p))
 
 
 def close(sample: Any, expected: float) -> bool:
@@ -90,11 +66,6 @@ def at_least(hits: Any, probability: float) -> bool:
 def plausible_count(count: int, n: int, probability: float) -> bool:
     law = stats.binom(n, probability)
     return bool(min(law.cdf(count), law.sf(count - 1)) >= 1e-10)
-
-
-def neighbours(values: tuple[float, ...], alphabet: tuple[float, ...]) -> Any:
-    for position, other in itertools.product(range(len(values)), alphabet):
-        yield (*values[:position], other, *values[position + 1 :])
 
 
 # The first mean.
@@ -171,49 +142,6 @@ def test_hoeffding_error_is_the_known_number() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("estimate", "n", "beta", "published", "tight"),
-    [
-        (0.37, 1000, 0.05, 0.336467929043, 0.168233964522),
-        (0.0, 1000, 0.05, 0.105168639232, 0.052584319616),
-        (0.5, 10**5, 0.01, 0.038646121927, 0.019323060963),
-    ],
-)
-def test_published_error_is_twice_what_its_own_proof_gives(
-    estimate: float, n: int, beta: float, published: float, tight: float
-) -> None:
-    value = published_mean_error(estimate, n, 1.0, beta)
-    assert value == pytest.approx(published, abs=1e-12)
-    assert value / 2 == pytest.approx(tight, abs=1e-12)
-
-
-def test_published_error_is_the_noise_when_epsilon_is_small() -> None:
-    assert published_mean_error(0.3, 1000, 1e-4, 0.05) == pytest.approx(
-        2 * math.log(40) / (1e-4 * 1000), rel=1e-14
-    )
-
-
-@pytest.mark.parametrize(("outside", "inside"), [(-3.0, 0.0), (1.5, 1.0)])
-def test_published_error_clamps_the_noisy_mean(outside: float, inside: float) -> None:
-    assert published_mean_error(outside, 100, 1.0, 0.05) == published_mean_error(
-        inside, 100, 1.0, 0.05
-    )
-
-
-@given(
-    st.floats(1 / 24, 1.0),
-    st.integers(1, 10**9),
-    st.floats(1e-3, 1e3),
-    st.floats(1e-6, 0.999),
-)
-def test_published_error_is_wider_than_hoeffding_unless_ones_are_rare(
-    estimate: float, n: int, epsilon: float, beta: float
-) -> None:
-    # 2 max(a, b) >= a + b, and sqrt(12 estimate t) >= sqrt(t/2) from 1/24 on.
-    published = published_mean_error(estimate, n, epsilon, beta)
-    assert published >= initial_mean_error(n, epsilon, beta)
-
-
 @pytest.mark.parametrize("p", [0.0, 1e-4, 0.02, 0.5, 0.97, 1.0])
 @pytest.mark.parametrize(
     ("n", "epsilon", "beta"), [(50, 10.0, 0.05), (50, 0.01, 0.05), (500, 0.1, 0.4)]
@@ -245,7 +173,7 @@ def pairing_law(values: tuple[float, ...], epsilon: float, k: int) -> np.ndarray
     """Return the law of initial_variance over its grid, pairing included."""
     laws = []
     for order in itertools.permutations(range(len(values))):
-        source = Scripted(order)
+        source = Scripted(Ordered(order))
         initial_variance(values, epsilon, k=k, rng=source)
         laws += source.laws
     return np.mean(laws, axis=0)
@@ -321,7 +249,7 @@ def test_half_the_mean_square_of_differences_is_the_sample_variance(
 ) -> None:
     array = np.array(values)
     halves = [
-        np.mean(paired_differences(array, Scripted(order)) ** 2) / 2
+        np.mean(paired_differences(array, Ordered(order)) ** 2) / 2
         for order in itertools.permutations(range(len(values)))
     ]
     assert np.mean(halves) == pytest.approx(np.var(array, ddof=1), rel=1e-12)
@@ -332,32 +260,18 @@ def test_the_published_sum_over_ordered_pairs_is_twice_the_variance() -> None:
     values = np.array([0.1, 0.4, 0.7])
     published = np.sum((values[:, None] - values) ** 2) / (3 * 2)
     halves = [
-        np.mean(paired_differences(values, Scripted(order)) ** 2) / 2
+        np.mean(paired_differences(values, Ordered(order)) ** 2) / 2
         for order in itertools.permutations(range(3))
     ]
     assert published == pytest.approx(0.18, rel=1e-12)
     assert np.mean(halves) == pytest.approx(0.09, rel=1e-12)
 
 
-def gaussian_values(sd: float, pairs: int) -> np.ndarray:
-    """Return values whose neighbours-in-a-row differ as Gaussians of this sd do."""
-    levels = (np.arange(pairs) + 0.5) / pairs
-    differences = math.sqrt(2.0) * sd * stats.norm.ppf(0.5 + levels / 2)
-    return np.column_stack((np.full(pairs, 0.2), 0.2 + differences)).ravel()
-
-
-class FirstWithSecond(Scripted):
-    """Pairs user 1 with user 2, user 3 with user 4 and so on."""
-
-    def permutation(self, x: Any, axis: int = 0) -> Any:
-        return np.concatenate((x[0::2], x[1::2]))
-
-
 @pytest.mark.parametrize("sd", np.geomspace(0.002, 0.12, 23))
 def test_gaussian_variance_is_found_to_a_grid_step_without_noise(sd: float) -> None:
     values = gaussian_values(sd, 2000)
     estimate = initial_variance(
-        values, HUGE, k=1000, inflation=1.0, rng=FirstWithSecond()
+        values, HUGE, k=1000, inflation=1.0, rng=Scripted(FirstWithSecond())
     )
     # Standard deviations have cells of 2^(1/4): the middle is at most half of that off.
     assert 2**-0.25 * 0.99 <= estimate / sd**2 <= 2**0.25 * 1.01
@@ -366,7 +280,9 @@ def test_gaussian_variance_is_found_to_a_grid_step_without_noise(sd: float) -> N
 def test_default_inflation_centres_the_answer_in_one_to_eight() -> None:
     values = gaussian_values(0.05, 500)
     plain, inflated = (
-        initial_variance(values, HUGE, k=100, rng=FirstWithSecond(), **options)
+        initial_variance(
+            values, HUGE, k=100, rng=Scripted(FirstWithSecond()), **options
+        )
         for options in ({"inflation": 1.0}, {})
     )
     assert inflated == pytest.approx(math.sqrt(8) * plain, rel=1e-14)
@@ -385,7 +301,7 @@ def test_equal_values_give_the_finest_scale(k: int) -> None:
 
 
 def test_values_as_far_apart_as_can_be_give_the_coarsest_scale() -> None:
-    source = FirstWithSecond()
+    source = Scripted(FirstWithSecond())
     initial_variance([0.0, 1.0] * 50, 5.0, k=7, rng=source)
     assert source.laws[0][-1] > 0.999
 
@@ -457,151 +373,6 @@ def test_debiasing_stays_between_zero_and_q() -> None:
     assert spread_between_users(5.0, 10, 0.2) == 0.2
 
 
-# The published variance estimator.
-
-
-@pytest.mark.parametrize(
-    ("third_moment", "phi"),
-    [
-        (GAUSSIAN_THIRD_MOMENT, 206_664),
-        (3 * math.sqrt(3) / 4, 136_952),  # uniform
-        (1.0, 81_157),  # two points
-        (8 * (3 * math.sqrt(3) + GAUSSIAN_THIRD_MOMENT), 239_601_326),
-    ],
-)
-def test_published_group_sizes_are_the_known_ones(
-    third_moment: float, phi: int
-) -> None:
-    assert published_group_size(third_moment) == phi
-
-
-def test_the_constants_of_the_group_size_are_the_known_ones() -> None:
-    assert BERRY_ESSEEN == 0.4748
-    third_moment = stats.norm.expect(lambda x: abs(x) ** 3)
-    assert pytest.approx(third_moment, rel=1e-9) == GAUSSIAN_THIRD_MOMENT
-
-
-def test_published_estimator_needs_three_hundred_billion_users() -> None:
-    low, high = published_bins(1000, published_group_size(GAUSSIAN_THIRD_MOMENT))
-    needed = published_users_needed(GAUSSIAN_THIRD_MOMENT, 1.0, 0.05, high - low + 1)
-    # 2 phi users per difference, (600^2/2) log(4/beta) differences.
-    assert needed == 2 * 206_664 * math.ceil(600**2 / 2 * math.log(80))
-    assert needed == pytest.approx(3.3e11, rel=0.02)
-
-
-def test_published_estimator_needs_more_users_when_epsilon_is_small() -> None:
-    needed = published_users_needed(1.0, 1e-4, 0.05, 10)
-    assert needed == 2 * 81_157 * math.ceil(8 * 600 / 1e-4 * math.log(20 / 0.05))
-
-
-def test_published_estimator_returns_nothing_with_its_own_constants() -> None:
-    phi = published_group_size(GAUSSIAN_THIRD_MOMENT)
-    needed = published_users_needed(GAUSSIAN_THIRD_MOMENT, 1.0, 0.05, 20)
-    values = np.full(2 * phi, 0.5)
-    estimate = published_variance(
-        values, 1.0, k=100, group_size=phi, users_needed=needed, rng=Scripted()
-    )
-    assert estimate is None
-
-
-@pytest.mark.parametrize(
-    ("users", "group_size", "users_needed", "answers"),
-    [(8, 4, 0, True), (7, 4, 0, False), (8, 4, 8, True), (8, 4, 9, False)],
-)
-def test_published_estimator_gives_up_by_the_number_of_users_alone(
-    users: int, group_size: int, users_needed: int, answers: bool
-) -> None:
-    for value in (0.0, 0.3, 1.0):
-        estimate = published_variance(
-            [value] * users,
-            1.0,
-            k=5,
-            group_size=group_size,
-            users_needed=users_needed,
-            rng=Scripted(),
-        )
-        assert (estimate is not None) is answers
-
-
-SWITCH = 1.520970  # where the fullest bin becomes the next one, in units of its edge
-
-
-@pytest.mark.parametrize("position", [1.01, 1.2, 1.42, 1.515, 1.53, 1.8, 1.99])
-def test_published_estimator_is_off_by_seven_to_twenty_eight_without_noise(
-    position: float,
-) -> None:
-    # sd = 2^j position; the estimate is 2^(l+2), l the fullest bin.
-    sd = 2.0**-5 * position
-    estimate = published_variance(
-        gaussian_values(sd, 20_000),
-        HUGE,
-        k=100,
-        group_size=1,
-        users_needed=0,
-        rng=Scripted(),
-    )
-    assert estimate is not None
-    expected = 4 / position if position < SWITCH else 8 / position
-    assert math.sqrt(estimate) / sd == pytest.approx(expected, rel=1e-12)
-    assert 6.916 <= estimate / sd**2 <= 27.666
-
-
-def test_published_estimator_groups_users_before_it_compares_them() -> None:
-    # Groups of four, averages .5 and .5 + 2^-4: bin (2^-5, 2^-4], sd 2^-3 * 2.
-    pair = [0.4, 0.6, 0.5, 0.5] + [0.5 + 2.0**-4] * 4
-    estimate = published_variance(
-        pair * 10, HUGE, k=100, group_size=4, users_needed=0, rng=Scripted()
-    )
-    assert estimate == pytest.approx((2.0**-3) ** 2 * 4, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("difference", "sd"), [(0.125, 0.25), (0.126, 0.5), (0.124, 0.25), (1.0, 2.0)]
-)
-def test_published_bins_hold_their_upper_edge(difference: float, sd: float) -> None:
-    estimate = published_variance(
-        [0.0, difference] * 10,
-        HUGE,
-        k=100,
-        group_size=1,
-        users_needed=0,
-        rng=Scripted(),
-    )
-    assert estimate == pytest.approx(sd**2, rel=1e-12)
-
-
-@pytest.mark.parametrize("k", [1, 3, 50])
-def test_published_estimator_puts_no_difference_in_the_lowest_bin(k: int) -> None:
-    lowest, _ = published_bins(k, 1)
-    estimate = published_variance(
-        [0.3] * 10, HUGE, k=k, group_size=1, users_needed=0, rng=Scripted()
-    )
-    assert estimate == 4.0 ** (lowest + 2)
-    assert math.sqrt(estimate) <= 1 / (2 * k)
-
-
-@pytest.mark.parametrize("group_size", [1, 2])
-def test_published_variance_is_exactly_private_over_all_neighbours(
-    group_size: int,
-) -> None:
-    epsilon, alphabet = 1.5, (0.0, 0.1, 0.5, 1.0)
-
-    @cache
-    def law(values: tuple[float, ...]) -> np.ndarray:
-        source = Scripted()
-        published_variance(
-            values, epsilon, k=4, group_size=group_size, users_needed=0, rng=source
-        )
-        return source.laws[0]
-
-    losses = [
-        np.max(np.abs(np.log(law(values) / law(other))))
-        for values in itertools.product(alphabet, repeat=4)
-        for other in neighbours(values, alphabet)
-    ]
-    assert 0.5 * epsilon < max(losses) <= epsilon * (1 + 1e-12)
-
-
 # Arguments.
 
 
@@ -611,11 +382,7 @@ def test_a_bad_epsilon_is_named(epsilon: Any) -> None:
     calls: list[Callable[[], Any]] = [
         lambda: initial_mean([0, 1], epsilon, rng=rng),
         lambda: initial_mean_error(10, epsilon, 0.05),
-        lambda: published_mean_error(0.5, 10, epsilon, 0.05),
         lambda: initial_variance([0.1, 0.2], epsilon, k=10, rng=rng),
-        lambda: published_variance(
-            [0.1, 0.2], epsilon, k=10, group_size=1, users_needed=0, rng=rng
-        ),
     ]
     for call in calls:
         with pytest.raises((ValueError, TypeError), match="epsilon"):
@@ -626,16 +393,12 @@ def test_a_bad_epsilon_is_named(epsilon: Any) -> None:
 def test_a_bad_beta_is_named(beta: Any) -> None:
     with pytest.raises((ValueError, TypeError), match="beta"):
         initial_mean_error(10, 1.0, beta)
-    with pytest.raises((ValueError, TypeError), match="beta"):
-        published_mean_error(0.5, 10, 1.0, beta)
 
 
 @pytest.mark.parametrize("n", [0, -3, 2.5, "10"])
 def test_a_bad_number_of_users_is_named(n: Any) -> None:
     with pytest.raises((ValueError, TypeError), match="n must"):
         initial_mean_error(n, 1.0, 0.05)
-    with pytest.raises((ValueError, TypeError), match="n must"):
-        published_mean_error(0.5, n, 1.0, 0.05)
 
 
 @pytest.mark.parametrize("values", [[], [[0.1, 0.2]], [0.1, math.nan], [-0.1], [1.1]])
@@ -645,8 +408,6 @@ def test_bad_values_are_named(values: Any) -> None:
         initial_mean(values, 1.0, rng=rng)
     with pytest.raises(ValueError, match="values"):
         initial_variance(values, 1.0, k=10, rng=rng)
-    with pytest.raises(ValueError, match="values"):
-        published_variance(values, 1.0, k=10, group_size=1, users_needed=0, rng=rng)
 
 
 def test_one_user_has_no_variance() -> None:
@@ -659,8 +420,6 @@ def test_a_bad_size_is_named(k: Any) -> None:
     rng = np.random.default_rng(0)
     with pytest.raises((ValueError, TypeError), match="k must"):
         initial_variance([0.1, 0.2], 1.0, k=k, rng=rng)
-    with pytest.raises((ValueError, TypeError), match="k must"):
-        published_variance([0.1, 0.2], 1.0, k=k, group_size=1, users_needed=0, rng=rng)
 
 
 @pytest.mark.parametrize("inflation", [0.0, -1.0, math.inf, "2"])
@@ -671,19 +430,11 @@ def test_a_bad_inflation_is_named(inflation: Any) -> None:
         )
 
 
-@pytest.mark.parametrize("third_moment", [0.0, -1.0, math.nan, "gaussian"])
-def test_a_bad_third_moment_is_named(third_moment: Any) -> None:
-    with pytest.raises((ValueError, TypeError), match="third_moment"):
-        published_group_size(third_moment)
-
-
 def test_no_rng_asks_for_secure_noise_which_is_not_there() -> None:
     with pytest.raises(SecureNoiseUnavailable):
         initial_mean([0, 1], 1.0)
     with pytest.raises(SecureNoiseUnavailable):
         initial_variance([0.1, 0.2], 1.0, k=10)
-    with pytest.raises(SecureNoiseUnavailable):
-        published_variance([0.1, 0.2], 1.0, k=10, group_size=1, users_needed=0)
 
 
 def test_first_guesses_are_reproducible_from_rng_and_leave_values_alone() -> None:
