@@ -12,6 +12,7 @@ import copy
 import dataclasses
 import itertools
 import math
+import pickle
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
@@ -86,13 +87,16 @@ def test_all_columns_become_int64(kind: type) -> None:
 def test_a_billion_users_are_one_row() -> None:
     users = Users([10**6], [1], [10**9])
     assert users.n == 10**9
-    assert repr(users) == f"Users(n={10**9}, rows=1, samples={10**15})"
+    assert repr(users) == f"Users(n={10**9})"
 
 
-def test_repr_counts_samples_beyond_int64() -> None:
-    users = Users([2**62, 1], [0, 1], [2**61, 3])
-    samples = 2**123 + 3
-    assert repr(users) == f"Users(n={2**61 + 3}, rows=2, samples={samples})"
+def test_there_are_at_most_two_to_the_40_users() -> None:
+    users = Users([2**62, 1], [0, 1], [2**40 - 3, 3])
+    assert users.n == 2**40
+    assert repr(users) == f"Users(n={2**40})"
+    for counts in ([2**40 - 3, 4], [2**40, 1], [2**62, 2**62], [2**63 - 1, 2**63 - 1]):
+        with pytest.raises(ValueError, match=r"counts must add up to at most 2\*\*40"):
+            Users([2**62, 1], [0, 1], counts)
 
 
 def test_users_from_samples_count_ones() -> None:
@@ -106,11 +110,11 @@ def test_users_from_samples_count_ones() -> None:
 # Users: what they refuse
 
 BAD_SIZES = {
-    "zero": ([1, 0], ValueError, "k must be at least 1; entry 1 is 0"),
-    "negative": ([-3, 1], ValueError, "k must be at least 1; entry 0 is -3"),
-    "a fraction": ([1, 1.5], ValueError, "k must be whole numbers; entry 1 is 1.5"),
-    "NaN": ([1, math.nan], ValueError, "k must be whole numbers; entry 1 is nan"),
-    "infinite": ([math.inf, 1], ValueError, "k must be whole numbers; entry 0 is inf"),
+    "zero": ([1, 0], ValueError, "k must be at least 1 throughout$"),
+    "negative": ([-3, 1], ValueError, "k must be at least 1 throughout$"),
+    "a fraction": ([1, 1.5], ValueError, "k must be whole numbers throughout$"),
+    "NaN": ([1, math.nan], ValueError, "k must be whole numbers throughout$"),
+    "infinite": ([math.inf, 1], ValueError, "k must be whole numbers throughout$"),
     "2**63": ([2.0**63, 1.0], ValueError, "k must be at most"),
     "2**63, unsigned": ([2**63, 1], ValueError, "k must be at most"),
     "2**70": ([2**70, 1], TypeError, "k must hold numbers"),
@@ -142,12 +146,12 @@ def test_bad_sizes_are_refused(problem: str) -> None:
         (
             [0, 3],
             ValueError,
-            "successes must be at most k; row 1 has successes 3 of k 2",
+            "successes must be at most k throughout$",
         ),
-        ([-1, 0], ValueError, "successes must be at least 0; entry 0 is -1"),
-        ([0.5, 0], ValueError, "successes must be whole numbers; entry 0 is 0.5"),
-        ([0, math.nan], ValueError, "successes must be whole numbers; entry 1 is nan"),
-        ([0, math.inf], ValueError, "successes must be whole numbers; entry 1 is inf"),
+        ([-1, 0], ValueError, "successes must be at least 0 throughout$"),
+        ([0.5, 0], ValueError, "successes must be whole numbers throughout$"),
+        ([0, math.nan], ValueError, "successes must be whole numbers throughout$"),
+        ([0, math.inf], ValueError, "successes must be whole numbers throughout$"),
         (["0", "1"], TypeError, "successes must hold numbers"),
         ([True, False], TypeError, "successes must hold numbers, not bool"),
         ([], ValueError, "successes is empty"),
@@ -165,12 +169,12 @@ def test_bad_successes_are_refused(
 @pytest.mark.parametrize(
     ("counts", "error", "message"),
     [
-        ([1, 0], ValueError, "counts must be at least 1; entry 1 is 0"),
-        ([1, -2], ValueError, "counts must be at least 1; entry 1 is -2"),
-        ([1, 1.5], ValueError, "counts must be whole numbers; entry 1 is 1.5"),
-        ([1, math.nan], ValueError, "counts must be whole numbers; entry 1 is nan"),
+        ([1, 0], ValueError, "counts must be at least 1 throughout$"),
+        ([1, -2], ValueError, "counts must be at least 1 throughout$"),
+        ([1, 1.5], ValueError, "counts must be whole numbers throughout$"),
+        ([1, math.nan], ValueError, "counts must be whole numbers throughout$"),
         ([1.0, 2.0**63], ValueError, "counts must be at most"),
-        ([2**61, 2**61], ValueError, "counts must add up to less than"),
+        ([2**61, 2**61], ValueError, r"counts must add up to at most 2\*\*40"),
         (["1", "1"], TypeError, "counts must hold numbers"),
         ([True, True], TypeError, "counts must hold numbers, not bool"),
         ([1], ValueError, "same length, not k: 2, counts: 1"),
@@ -202,8 +206,43 @@ def test_bad_counts_are_refused(
     ],
 )
 def test_bad_samples_are_refused(samples: Any) -> None:
-    with pytest.raises(ValueError, match=r"samples must|k is empty"):
+    with pytest.raises(ValueError, match=r"samples must|samples is empty"):
         Users.from_samples(samples)
+
+
+SECRET = 7654321
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: Users([5, -SECRET], [0, 0]),
+        lambda: Users([5, SECRET + 0.5], [0, 0]),
+        lambda: Users([5, 5], [0, SECRET]),
+        lambda: Users([5, 5], [0, -SECRET]),
+        lambda: Users([5, 5], [0.0, SECRET + 0.25]),
+        lambda: Users([5, 5], [0, 1], [1, -SECRET]),
+        lambda: Users([5, 5], [0, 1], [1, SECRET * 10**9]),
+        lambda: Users([str(SECRET), "5"], [0, 0]),
+        lambda: Users(SECRET, [0]),
+        lambda: Users([[SECRET]], [0]),
+        lambda: Users([[SECRET], [1, 2]], [0, 0]),
+        lambda: Users.from_samples([[0, 1], [SECRET]]),
+        lambda: Users.from_samples([[0, 1], [str(SECRET)]]),
+        lambda: Users.from_samples([[0, 1], [[SECRET]]]),
+        lambda: Users.from_samples([[0, 1], [[SECRET], [1, 2]]]),
+        lambda: Users.from_samples([[0, 1], SECRET]),
+        lambda: Users.from_samples(SECRET),  # type: ignore[arg-type]
+        lambda: Users.from_samples(str(SECRET)),
+    ],
+)
+def test_errors_show_no_entry_and_no_row(build: Callable[[], Users]) -> None:
+    with pytest.raises((TypeError, ValueError)) as caught:
+        build()
+    message = str(caught.value)
+    assert str(SECRET) not in message
+    assert "entry 1" not in message
+    assert "row" not in message
 
 
 # Users: they do not change, and change nothing
@@ -267,9 +306,14 @@ def test_expanding_and_compressing_are_a_round_trip(users: Users) -> None:
 
 
 @given(users=tables())
-def test_repr_counts_users_rows_and_samples(users: Users) -> None:
-    samples = sum(k * count for k, _, count in rows_of(users))
-    expected = f"Users(n={users.n}, rows={len(users.k)}, samples={samples})"
+def test_repr_shows_the_number_of_users_and_nothing_private(users: Users) -> None:
+    expected = f"Users(n={sum(count for _, _, count in rows_of(users))})"
+    for table in (
+        users,
+        users.compressed(),
+        users.part([0], users.counts[[0]] * 0 + 1),
+    ):
+        assert repr(table) == f"Users(n={table.n})" == str(table)
     assert repr(users) == expected
 
 
@@ -283,9 +327,49 @@ def test_part_of_a_table_has_its_rows_and_stays_a_list_or_not(
     assert part.k.tolist() == [4, 1]
     assert part.successes.tolist() == [1, 0]
     assert part.counts.tolist() == numbers
-    assert part.is_list == users.is_list
+    assert part.ordered is users.ordered is (counts is None)
     with pytest.raises(ValueError, match="read-only"):
         part.k[0] = 9
+
+
+def test_a_part_with_counts_is_no_list() -> None:
+    users = Users([4, 3, 1], [1, 2, 0])
+    assert users.ordered
+    assert not users.part([0, 2], np.array([1, 1])).ordered
+    assert not users.compressed().ordered
+    assert users.expanded().ordered
+    assert not Users([4, 3], [1, 2], [1, 1]).expanded().ordered
+    assert Users.from_samples([[0, 1], [1]]).ordered
+    assert sample_users(Constant(0.5), [3, 2], np.random.default_rng(0)).ordered
+
+
+COPIES: dict[str, Callable[[Users], Users]] = {
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda users: pickle.loads(pickle.dumps(users)),
+    "old pickle": lambda users: pickle.loads(pickle.dumps(users, protocol=2)),
+}
+
+
+@pytest.mark.parametrize("way", COPIES)
+@pytest.mark.parametrize("counts", [None, [1, 1, 1], [1, 2, 5]])
+def test_copies_keep_the_kind_and_cannot_be_changed(
+    way: str, counts: list[int] | None
+) -> None:
+    whole = Users([4, 3, 1], [1, 2, 0], counts)
+    for users in (whole, whole.part([True, False, True]), whole.compressed()):
+        twin = COPIES[way](users)
+        assert rows_of(twin) == rows_of(users)
+        assert twin.ordered is users.ordered
+        assert repr(twin) == repr(users)
+        for name in ("k", "successes", "counts"):
+            assert not getattr(twin, name).flags.writeable
+            with pytest.raises(ValueError, match="read-only"):
+                getattr(twin, name)[0] = 2
+            with pytest.raises(dataclasses.FrozenInstanceError):
+                setattr(twin, name, np.array([2]))
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            twin.ordered = not users.ordered  # type: ignore[misc]
 
 
 def test_too_many_users_are_not_expanded() -> None:
@@ -872,8 +956,40 @@ def test_capped_users_keep_the_bound_and_nobody_else_changes(
 
 
 def test_users_within_the_bound_stay_as_they_are() -> None:
-    users = Users([3, 1, 5], [2, 0, 5], [1, 4, 2])
-    assert users.capped(5, np.random.default_rng(0)) is users
+    for counts in (None, [1, 4, 2]):
+        users = Users([3, 1, 5], [2, 0, 5], counts)
+        rng = Draws()
+        capped = users.capped(5, rng)
+        assert rows_of(capped) == rows_of(users)
+        assert capped.ordered is users.ordered
+        calls = rng.hypergeometric_calls + rng.multinomial_calls
+        assert all(call[0] == [] for call in calls)  # drawn for nobody
+
+
+@pytest.mark.parametrize("k_max", [1, 3, 5, 9, 10**7])
+@pytest.mark.parametrize("large", [1, 6, 9])
+@pytest.mark.parametrize("counts", [None, [1, 1, 1], [1, 40, 2]])
+def test_no_size_decides_whether_capped_users_are_a_list(
+    counts: list[int] | None, large: int, k_max: int
+) -> None:
+    # The kind decides who wins ties, so one private size must not switch it.
+    users = Users([3, large, 2], [2, 1, 0], counts)
+    capped = users.capped(k_max, np.random.default_rng(0))
+    assert capped.ordered is (counts is None)
+    assert capped.n == users.n
+    if counts is None:
+        assert capped.k.tolist() == [min(k, k_max) for k in (3, large, 2)]
+
+
+@pytest.mark.parametrize("k", [[3, 2], [10**8, 5]])
+@pytest.mark.parametrize("counts", [None, [1, 4]])
+def test_a_bound_beyond_all_bounds_is_refused_whoever_is_cut(
+    k: list[int], counts: list[int] | None
+) -> None:
+    users = Users(k, [1, 1], counts)
+    assert users.capped(10**7, np.random.default_rng(0)).n == users.n
+    with pytest.raises(ValueError, match="k_max must be at most 10000000"):
+        users.capped(10**7 + 1, np.random.default_rng(0))
 
 
 def test_rows_of_one_user_stay_where_they_are_when_capped() -> None:
@@ -883,9 +999,9 @@ def test_rows_of_one_user_stay_where_they_are_when_capped() -> None:
 
 
 def test_users_with_one_kind_of_sample_keep_it_when_capped() -> None:
-    users = Users([10, 10], [0, 10], [10**15, 10**12])
+    users = Users([10, 10], [0, 10], [10**12, 10**10])
     capped = users.capped(4, np.random.default_rng(0)).compressed()
-    assert rows_of(capped) == [(4, 0, 10**15), (4, 4, 10**12)]
+    assert rows_of(capped) == [(4, 0, 10**12), (4, 4, 10**10)]
 
 
 def test_each_capped_user_keeps_a_uniformly_random_choice_of_her_samples() -> None:
