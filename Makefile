@@ -20,13 +20,11 @@ READY := $(VENV)/.hetlit-ready
 # The lowest versions that pyproject.toml claims are installed into a place of their own.
 LOWEST := .venv-lowest
 # Tests of the library itself are what is left without these.
-OTHERS := $(addprefix --ignore-glob=,tests/browser tests/lite tests/book tests/project \
-  'tests/test_book*' 'tests/test_claims*' 'tests/test_lite*' tests/test_project.py \
-  tests/test_tools.py)
+OTHERS := $(addprefix --ignore=tests/,book browser lite project)
 # True for the versions in constraints.txt only: another matplotlib draws other bytes.
 PINNED := test_overview_svg_is_what_the_code_draws
-LIBRARY := $(wildcard hetlit/*.py hetlit/*/*.py)
-SHOWN := $(wildcard tools/*.py tests/test_*.py)
+LIBRARY := $(shell find hetlit -name "*.py")
+SHOWN := $(shell find tools tests -name "*.py")
 PAGES := $(shell find book -type f ! -path '*/.*' ! -path '*/__pycache__/*')
 
 # Layers are checked as soon as pyproject.toml describes them. The command is called by

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from hetlit.explorers import EXPLORERS
-from hetlit.explorers.explorer import Explorer
-from hetlit.plots.explorers import draw
-from hetlit.widgets import DPI, explore
-from tools.explorers import as_json, frames
+from hetlit.teaching.draw import draw
+from hetlit.teaching.explorers import EXPLORERS
+from hetlit.teaching.explorers.explorer import Explorer
+from hetlit.teaching.widgets import DPI, explore
+from tools.sphinx.explorers import as_json, frames
 
 RESULTS = Path(__file__).with_name("explorers.md")
 ROUNDS = 15

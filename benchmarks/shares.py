@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from hetlit import Estimate, Users, estimate_private_k, private_k, ptr
+from hetlit import Estimate, Users, estimate_private_k
+from hetlit.estimators import private_k
+from hetlit.estimators.private_k import ptr
 
 from .simulation import (
     ESTIMATORS,

@@ -34,7 +34,7 @@ from hetlit import (
     user_variance,
 )
 from hetlit.check import Floats, Integers
-from hetlit.populations import MetaDistribution
+from hetlit.theory.populations import MetaDistribution
 
 EPSILONS = (0.3, 1.0, 3.0)
 RUNS = {1_000: 400, 10_000: 200, 100_000: 30}

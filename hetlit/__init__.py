@@ -1,32 +1,40 @@
 """hetlit: one private mean of users who hold different amounts of data.
 
 The names below are the library; `hetlit.sizes` has the size profiles and
-`hetlit.concentration` more ways to say how far a user's mean strays.
+`hetlit.theory.widths` more ways to say how far a user's mean strays.
 """
 
 __version__ = "0.1.0"
 
-from . import baselines, sizes
-from .bounds import beta_binomial_information, dp_cramer_rao, k_star
-from .concentration import sub_gaussian_width
-from .estimate import Estimate, Trace
-from .first_guesses import initial_mean, initial_mean_error, initial_variance
-from .ideal import estimate_ideal
-from .ledger import Ledger
-from .model import Users, sample_users, user_variance
-from .nonprivate import estimate_nonprivate, estimate_nonprivate_ideal
-from .populations import Beta, Constant, TruncatedGaussian, TwoPoint
-from .private_k import estimate_private_k
-from .ptr import ptr_distance
-from .public_size import estimate_public_size
-from .ratio import ratio_statistics
-from .selection import order_statistic_probabilities, private_order_statistic
-from .weights import (
+from hetlit.estimators import baselines
+from hetlit.estimators.first_guesses import (
+    initial_mean,
+    initial_mean_error,
+    initial_variance,
+)
+from hetlit.estimators.ideal import estimate_ideal
+from hetlit.estimators.nonprivate import estimate_nonprivate, estimate_nonprivate_ideal
+from hetlit.estimators.private_k import estimate_private_k
+from hetlit.estimators.private_k.ptr import ptr_distance
+from hetlit.estimators.private_k.sums import ratio_statistics
+from hetlit.estimators.public_size import estimate_public_size
+from hetlit.estimators.result import Estimate, Trace
+from hetlit.privacy.ledger import Ledger
+from hetlit.privacy.selection import (
+    order_statistic_probabilities,
+    private_order_statistic,
+)
+from hetlit.theory.bounds import beta_binomial_information, dp_cramer_rao, k_star
+from hetlit.theory.populations import Beta, Constant, TruncatedGaussian, TwoPoint
+from hetlit.theory.weights import (
     best_threshold,
     inverse_variance_weights,
     optimal_weights,
     truncated_weights,
 )
+from hetlit.theory.widths import sub_gaussian_width
+from hetlit.users import sizes
+from hetlit.users.table import Users, sample_users, user_variance
 
 __all__ = [
     "Beta",

@@ -9,7 +9,8 @@ from hypothesis import settings
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
-LEDGER = Path(__file__).resolve().parent.parent / "book" / "claims.toml"
+ROOT = Path(__file__).resolve().parent.parent
+LEDGER = ROOT / "book" / "claims.toml"
 
 
 def pytest_generate_tests(metafunc):
@@ -31,6 +32,11 @@ def pytest_configure(config):
     config.claimed_tests = {tuple(test.split("::")) for test in named}
 
 
+def place(node):
+    """Return the path of a test or of its module, as the ledger writes it."""
+    return node.path.relative_to(ROOT).as_posix()
+
+
 def fail_if_not_run(report):
     """Turn a report of a skip or of an expected failure into a failure."""
     if report.skipped or hasattr(report, "wasxfail"):
@@ -44,7 +50,7 @@ def pytest_runtest_makereport(item, call):
     """Refuse to skip a claimed test."""
     report = yield
     name = getattr(item, "originalname", item.name)
-    if (item.path.name, name) in item.config.claimed_tests:
+    if (place(item), name) in item.config.claimed_tests:
         fail_if_not_run(report)
     return report
 
@@ -53,6 +59,6 @@ def pytest_runtest_makereport(item, call):
 def pytest_make_collect_report(collector):
     """Refuse to skip a module with claimed tests."""
     report = yield
-    if collector.path.name in {file for file, _ in collector.config.claimed_tests}:
+    if place(collector) in {file for file, _ in collector.config.claimed_tests}:
         fail_if_not_run(report)
     return report

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from hetlit import Users
-from hetlit.noise import choice_law
+from hetlit.privacy.noise import choice_law
 
 
 @dataclass

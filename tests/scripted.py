@@ -11,7 +11,7 @@ import numpy as np
 from scipy import stats
 
 from hetlit.check import Floats
-from hetlit.noise import choice_law
+from hetlit.privacy.noise import choice_law
 
 HUGE = 1e6  # an epsilon at which the exponential mechanism takes the best outcome
 

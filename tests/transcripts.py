@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hetlit.check import Floats
-from hetlit.noise import choice_law
+from hetlit.privacy.noise import choice_law
 
 
 class Transcript:

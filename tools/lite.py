@@ -25,9 +25,9 @@ from typing import Any
 import nbformat
 
 import hetlit
-from tools.book_site import REDIRECT
 from tools.lite_references import rewrite_references
 from tools.notebooks import BOOK, notebooks
+from tools.sphinx.book_site import REDIRECT
 
 ROOT = BOOK.parent
 SITE = ROOT / "_build" / "html"

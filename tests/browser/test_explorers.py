@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from hetlit.explorers import EXPLORERS
-from hetlit.explorers.picture import Band, Points, coordinates
+from hetlit.teaching.explorers import EXPLORERS
+from hetlit.teaching.explorers.picture import Band, Points, coordinates
 from tests.browser.visits import SITE
 
 GALLERY = "book/gallery.html"

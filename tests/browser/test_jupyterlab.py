@@ -12,7 +12,7 @@ import nbformat
 import pytest
 from playwright.sync_api import expect
 
-from hetlit.explorers import EXPLORERS
+from hetlit.teaching.explorers import EXPLORERS
 from tools.notebooks import KERNEL
 
 TOKEN = "only-for-this-test"

@@ -1,0 +1,1 @@
+"""Mathematics only: variances, weights, widths, bounds. No randomness, no tables."""

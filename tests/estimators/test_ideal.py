@@ -1,0 +1,759 @@
+"""The ideal private estimator: its numbers, its variance, its sensitivity.
+
+Sensitivities are checked exactly, over every user and every number of successes.
+
+Monte Carlo.  A run's noiseless value is computed for many populations at once from
+trace.weights, trace.lower and trace.upper, which depend on sizes only; the variance
+of the Laplace noise is exact and added.  Each comparison states its standard error;
+the allowance is 5.7 of them or more, so that for a random seed a true one fails with
+a chance of at most 1.2e-8.  There are eight: together below 1e-7.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from hetlit import (
+    Beta,
+    Constant,
+    TruncatedGaussian,
+    TwoPoint,
+    Users,
+    best_threshold,
+    estimate_ideal,
+    estimate_nonprivate_ideal,
+    initial_mean_error,
+    inverse_variance_weights,
+    sizes,
+    sub_gaussian_width,
+    truncated_weights,
+    user_variance,
+)
+from hetlit.privacy.noise import SecureNoiseUnavailable
+from hetlit.theory.weights import release_variance
+from hetlit.theory.widths import beta_width
+
+QUICK = settings(max_examples=50)
+WEIGHTS = ("paper", "optimal")
+
+# Forty users of sizes ceil(40/i), of whom 5 to 36 are the final cohort.
+D40_X = np.array([30, 15, 8, *map(int, "3234431113221112221001121101121101121")])
+FINAL_40 = Users(sizes.harmonic(40)[4:36], D40_X[4:36])
+
+
+class Quiet(np.random.Generator):
+    """Adds no noise and keeps the scales it was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(np.random.PCG64(0))
+        self.scales: list[float] = []
+
+    def laplace(self, loc: float = 0.0, scale: float = 1.0, size: Any = None) -> float:
+        self.scales.append(scale)
+        return loc
+
+
+def width_40(k: Any) -> Any:
+    return sub_gaussian_width(k, 40, 0.02, 0.05)
+
+
+def ideal_40(epsilon: float, weights: str) -> Any:
+    return estimate_ideal(
+        FINAL_40,
+        0.45,
+        0.02,
+        epsilon,
+        alpha=0.1,
+        width=width_40,
+        weights=weights,
+        rng=Quiet(),
+        trace=True,
+    ).trace
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> Users:
+    row = st.integers(1, 30).flatmap(
+        lambda k: st.tuples(st.just(k), st.integers(0, k), st.integers(1, 4))
+    )
+    rows = draw(st.lists(row, min_size=1, max_size=20))
+    return Users(*(list(column) for column in zip(*rows, strict=True)))
+
+
+# Forty users, computed by hand beforehand.
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "objective", "sensitivity", "noiseless"),
+    [
+        (1.0, 0.007160458934603, 0.044911364773337, 0.490159854874434),
+        (10.0, 0.003102970663616, 0.054380674958429, 0.489486246080915),
+        (100.0, 0.003038105952099, 0.062464270410663, 0.487786485931382),
+    ],
+)
+def test_forty_users_with_the_papers_weights(
+    epsilon: float, objective: float, sensitivity: float, noiseless: float
+) -> None:
+    trace = ideal_40(epsilon, "paper")
+    assert trace.objective == pytest.approx(objective, abs=1e-14)
+    assert trace.sensitivity == pytest.approx(sensitivity, abs=1e-14)
+    assert trace.noiseless == pytest.approx(noiseless, abs=1e-13)
+    assert trace.noise_scale == pytest.approx(sensitivity / epsilon, abs=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "threshold"), [(10.0, 3.857072337298), (100.0, 4.525010758586)]
+)
+def test_forty_users_have_the_known_threshold(epsilon: float, threshold: float) -> None:
+    assert ideal_40(epsilon, "paper").threshold == pytest.approx(threshold, abs=1e-11)
+
+
+def test_forty_users_are_all_held_back_at_epsilon_one() -> None:
+    # Any threshold up to the smallest 1/sd gives the same weights.
+    trace = ideal_40(1.0, "paper")
+    assert trace.threshold <= 2.734343709
+    precision = 1 / np.sqrt(user_variance(FINAL_40.k, 0.45, 0.02))
+    np.testing.assert_allclose(trace.weights, precision / precision.sum(), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "objective"),
+    [
+        (1.0, 0.005318461100260),
+        (10.0, 0.003099826531432),
+        (100.0, 0.003038105952099),
+    ],
+)
+def test_forty_users_with_optimal_weights(epsilon: float, objective: float) -> None:
+    assert ideal_40(epsilon, "optimal").objective == pytest.approx(objective, abs=1e-14)
+
+
+def test_forty_users_have_uniform_optimal_weights_at_epsilon_one() -> None:
+    trace = ideal_40(1.0, "optimal")
+    np.testing.assert_allclose(trace.weights, 1 / 32, rtol=1e-12)
+    assert trace.sensitivity == pytest.approx(1 / 32, rel=1e-12)
+
+
+def test_forty_users_have_intervals_that_cover_everything() -> None:
+    trace = ideal_40(1.0, "paper")
+    # Users 5 and 36 hold 8 and 2 samples.
+    assert width_40(8) == pytest.approx(0.869609273233, abs=1e-12)
+    assert width_40(2) == pytest.approx(1.462720097416, abs=1e-12)
+    np.testing.assert_array_equal(trace.lower, 0.0)
+    np.testing.assert_array_equal(trace.upper, 1.0)
+
+
+def test_forty_users_without_the_unit_interval_need_far_more_noise() -> None:
+    variances = user_variance(FINAL_40.k, 0.45, 0.02)
+    widths = 2 * (0.1 + width_40(FINAL_40.k))
+    threshold, objective = best_threshold(variances, widths, 1.0)
+    weights = truncated_weights(variances, threshold)
+    assert objective == pytest.approx(0.018296761970387, abs=1e-14)
+    assert np.max(weights * widths) == pytest.approx(0.087092951515583, abs=1e-14)
+    _, cut = best_threshold(variances, np.minimum(widths, 1.0), 1.0)
+    assert objective > 2 * cut
+
+
+# The predicted variance.
+
+
+K_200 = 200 // np.arange(1, 201)
+
+
+def two_hundred() -> tuple[Any, Quiet]:
+    source = Quiet()
+    estimate = estimate_ideal(
+        Users(K_200, 0 * K_200),
+        0.4,
+        0.01,
+        1.0,
+        width=lambda k: beta_width(k, 200, 0.4, 0.01, 0.001),
+        rng=source,
+        trace=True,
+    )
+    return estimate.trace, source
+
+
+def test_two_hundred_users_have_the_known_prediction() -> None:
+    trace, _ = two_hundred()
+    sampling = np.sum(trace.weights**2 * user_variance(K_200, 0.4, 0.01))
+    assert trace.objective == pytest.approx(9.253225613735e-4, rel=1e-12)
+    assert sampling == pytest.approx(5.120585700973e-4, rel=1e-12)
+    assert 2 * trace.noise_scale**2 == pytest.approx(4.132639912763e-4, rel=1e-12)
+    nonprivate = estimate_nonprivate_ideal(
+        Users(K_200, 0 * K_200), 0.4, 0.01, trace=True
+    )
+    assert nonprivate.trace.objective == pytest.approx(4.081732593638e-4, rel=1e-12)
+
+
+def simulated_values(
+    meta: Any, k: Any, trace: Any, runs: int, seed: int
+) -> tuple[np.ndarray, int]:
+    """Return the noiseless value of many runs, and how many means were clipped."""
+    rng = np.random.default_rng(seed)
+    values, clipped = [], 0
+    for _ in range(runs // 1000):
+        rates = meta.sample(1000 * len(k), rng).reshape(1000, len(k))
+        means = rng.binomial(k, rates) / k
+        inside = np.clip(means, trace.lower, trace.upper)
+        clipped += int(np.sum(inside != means))
+        values.append(inside @ trace.weights)
+    return np.concatenate(values), clipped
+
+
+def test_two_hundred_users_behave_as_predicted() -> None:
+    # 5e4 runs: the error of the variance is 0.35%, and 2% is 5.7 of it; the mean is
+    # allowed 6.5 of its errors of 1e-4.
+    trace, _ = two_hundred()
+    values, clipped = simulated_values(Beta(0.4, 0.01), K_200, trace, 50_000, seed=41)
+    measured = np.var(values) + 2 * trace.noise_scale**2
+    assert measured == pytest.approx(9.253225613735e-4, rel=0.02)
+    assert abs(np.mean(values) - 0.4) < 6.5 * math.sqrt(5.120585700973e-4 / 50_000)
+    # The intervals promise fewer than .001 clipped means per run.
+    assert clipped < 50 + 6.5 * math.sqrt(50)
+
+
+POPULATIONS = {
+    "constant": Constant(0.3),
+    "beta": Beta(0.3, 0.0004),
+    "gaussian": TruncatedGaussian(0.4, 0.1),
+    "two points": TwoPoint(0.4, 0.5, 0.3),
+}
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("name", POPULATIONS)
+def test_predicted_variance_is_exact_to_two_percent(name: str, weights: str) -> None:
+    # No simulation: users are independent, and the law of a clipped mean is known.
+    meta = POPULATIONS[name]
+    k = sizes.harmonic(300)
+    trace = ideal_trace(meta, k, 1.0, weights)
+    variances = {size: clipped_variance(meta, size, trace, k) for size in set(k)}
+    exact = sum(
+        weight**2 * variances[size]
+        for weight, size in zip(trace.weights, k, strict=True)
+    )
+    exact += 2 * trace.noise_scale**2
+    # Clipping never adds variance.
+    assert 0.98 * trace.objective <= exact <= trace.objective * (1 + 1e-9)
+
+
+def ideal_trace(meta: Any, k: Any, epsilon: float, weights: str) -> Any:
+    return estimate_ideal(
+        Users(k, 0 * k),
+        meta.mean,
+        meta.variance,
+        epsilon,
+        weights=weights,
+        rng=Quiet(),
+        trace=True,
+    ).trace
+
+
+def clipped_variance(meta: Any, size: int, trace: Any, k: Any) -> float:
+    """Return the exact variance of the clipped mean of a user of this size."""
+    row = int(np.argmax(k == size))
+    successes = np.arange(size + 1)
+    masses = success_masses(meta, int(size), successes)
+    means = np.clip(successes / size, trace.lower[row], trace.upper[row])
+    centre = np.sum(masses * means)
+    return float(np.sum(masses * (means - centre) ** 2))
+
+
+def success_masses(meta: Any, size: int, successes: Any) -> np.ndarray:
+    if isinstance(meta, Constant):
+        return stats.binom(size, meta.p).pmf(successes)
+    if isinstance(meta, TwoPoint):
+        return meta.weight * stats.binom(size, meta.high).pmf(successes) + (
+            1 - meta.weight
+        ) * stats.binom(size, meta.low).pmf(successes)
+    if isinstance(meta, Beta):
+        total = meta.concentration
+        law = stats.betabinom(size, meta.mean * total, (1 - meta.mean) * total)
+        return law.pmf(successes)
+    # A rate that is Gaussian within [0, 1], averaged over a fine grid.
+    rates = np.linspace(0, 1, 1001)
+    density = stats.norm(meta.location, meta.sd).pdf(rates)
+    density /= integrate.simpson(density, x=rates)
+    binomial = stats.binom(size, rates[:, None]).pmf(successes)
+    return integrate.simpson(binomial * density[:, None], x=rates, axis=0)
+
+
+@pytest.mark.parametrize("name", POPULATIONS)
+def test_predicted_variance_is_the_simulated_one_to_two_percent(name: str) -> None:
+    # 1e5 runs: the error is at most 0.3%, and 2% is 6.7 of it.
+    meta = POPULATIONS[name]
+    k = sizes.harmonic(40)
+    trace = ideal_trace(meta, k, 1.0, "optimal")
+    values, _ = simulated_values(meta, k, trace, 100_000, seed=42)
+    measured = np.mean((values - meta.mean) ** 2) + 2 * trace.noise_scale**2
+    assert measured == pytest.approx(trace.objective, rel=0.02)
+
+
+def test_noise_has_twice_the_square_of_its_scale_as_variance() -> None:
+    # Within 6.5 standard errors.
+    rng = np.random.default_rng(43)
+    users = Users([3, 1], [1, 1])
+    runs = [
+        estimate_ideal(users, 0.4, 0.01, 0.7, rng=rng, trace=True) for _ in range(1500)
+    ]
+    noise = np.array([run.value - run.trace.noiseless for run in runs])
+    error = np.std(noise**2) / math.sqrt(len(noise))
+    assert abs(np.mean(noise**2) - 2 * runs[0].trace.noise_scale ** 2) <= 6.5 * error
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@given(
+    users=tables(),
+    p=st.floats(0.1, 0.9),
+    share=st.floats(0.0, 1.0),
+    epsilon=st.floats(0.01, 100.0),
+    alpha=st.floats(0.0, 0.3),
+)
+@QUICK
+def test_objective_is_the_release_variance_of_the_chosen_weights(
+    weights: str, users: Users, p: float, share: float, epsilon: float, alpha: float
+) -> None:
+    var_p = share * p * (1 - p)
+    trace = estimate_ideal(
+        users,
+        p,
+        var_p,
+        epsilon,
+        alpha=alpha,
+        weights=weights,
+        rng=Quiet(),
+        trace=True,
+    ).trace
+    variances = user_variance(users.k, p, var_p)
+    sampling = np.sum(users.counts * trace.weights**2 * variances)
+    privacy = 2 * (np.max(trace.weights * (trace.upper - trace.lower)) / epsilon) ** 2
+    assert trace.objective == pytest.approx(sampling + privacy, rel=1e-9)
+    assert np.sum(users.counts * trace.weights) == pytest.approx(1.0, rel=1e-12)
+    assert 0 <= trace.noiseless <= 1
+
+
+@QUICK
+@given(users=tables(), p=st.floats(0.1, 0.9), share=st.floats(0.0, 1.0))
+def test_optimal_weights_are_never_worse_than_the_papers(
+    users: Users, p: float, share: float
+) -> None:
+    paper, optimal = (
+        estimate_ideal(
+            users, p, share * p * (1 - p), 1.0, weights=w, rng=Quiet(), trace=True
+        ).trace.objective
+        for w in WEIGHTS
+    )
+    assert optimal <= paper * (1 + 1e-12)
+
+
+# Constant p (Section 4.3): sd proportional to 1/sqrt(k), and so is the width.
+
+
+@pytest.mark.parametrize(
+    ("coefficient", "union", "k_star", "variance"),
+    [
+        (6, False, 2.001686707, 8.68989658e-4),
+        (12, True, 0.463793621, 1.80244071e-3),
+        (24, True, 0.167176454, 3.00217372e-3),
+    ],
+)
+def test_constant_p_has_the_known_cap_on_sizes(
+    coefficient: int, union: bool, k_star: float, variance: float
+) -> None:
+    k, q = sizes.harmonic(100), 0.25
+    log = math.log(2 * 100 / 0.05) if union else math.log(2 / 0.05)
+    # The noise term of the display is coefficient * p * log * k* / epsilon^2.
+    widths = np.sqrt(coefficient * 0.5 * log / (2 * k))
+    _, objective = best_threshold(q / k, widths, 1.0)
+    assert objective == pytest.approx(variance, rel=1e-8)
+    held_back = np.sum(np.minimum(k, np.sqrt(k * k_star)))
+    assert objective == pytest.approx(q / held_back, rel=1e-8)
+
+
+def test_constant_p_holds_back_users_above_the_cap() -> None:
+    k, q = sizes.harmonic(100), 0.25
+    widths = np.sqrt(6 * 0.5 * math.log(2 / 0.05) / (2 * k))
+    threshold, _ = best_threshold(q / k, widths, 1.0)
+    assert q * threshold**2 == pytest.approx(2.001686707, rel=1e-8)
+
+
+# Sensitivity.
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize(
+    ("k", "successes", "p", "var_p", "epsilon", "width"),
+    [
+        ([1], [1], 0.3, 0.02, 1.0, None),
+        ([4, 2, 1], [1, 2, 0], 0.3, 0.02, 1.0, None),
+        ([9, 3, 3, 1], [5, 0, 3, 1], 0.5, 0.01, 30.0, 0.1),
+        ([7, 5, 1, 1], [0, 0, 0, 0], 0.0, 0.0, 0.5, None),
+        ([7, 5, 1, 1], [7, 1, 1, 0], 1.0, 0.0, 0.5, 0.2),
+        ([3, 3, 3], [1, 2, 3], 0.6, 0.24, 2.0, 0.05),
+        # Only the first user is clipped.
+        ([50, 1, 1], [25, 0, 1], 0.5, 0.0, 30.0, None),
+    ],
+)
+def test_sensitivity_is_the_largest_move_over_all_neighbours(
+    weights: str,
+    k: list[int],
+    successes: list[int],
+    p: float,
+    var_p: float,
+    epsilon: float,
+    width: float | None,
+) -> None:
+    def trace(table: Any) -> Any:
+        return estimate_ideal(
+            Users(k, table),
+            p,
+            var_p,
+            epsilon,
+            width=None if width is None else lambda sizes: width + 0 * sizes,
+            weights=weights,
+            rng=Quiet(),
+            trace=True,
+        ).trace
+
+    traces = {
+        table: trace(table)
+        for table in itertools.product(*(range(size + 1) for size in k))
+    }
+    moves = [
+        abs(traces[table].noiseless - traces[other].noiseless)
+        for table in traces
+        for user, size in enumerate(k)
+        for value in range(size + 1)
+        for other in [(*table[:user], value, *table[user + 1 :])]
+    ]
+    sensitivities = {trace.sensitivity for trace in traces.values()}
+    assert len(sensitivities) == 1  # it depends on sizes only
+    assert max(moves) == pytest.approx(sensitivities.pop(), rel=1e-12)
+
+
+@QUICK
+@given(users=tables(), epsilon=st.floats(0.01, 100.0), seed=st.integers(0, 10**6))
+def test_one_user_of_a_row_of_several_moves_the_value_no_further(
+    users: Users, epsilon: float, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    everyone = users.expanded()
+    user = rng.integers(everyone.n)
+    moved = everyone.successes.copy()
+    moved[user] = rng.integers(everyone.k[user] + 1)
+    traces = [
+        estimate_ideal(table, 0.4, 0.01, epsilon, rng=Quiet(), trace=True).trace
+        for table in (users, Users(everyone.k, moved).compressed())
+    ]
+    move = abs(traces[0].noiseless - traces[1].noiseless)
+    assert move <= traces[0].sensitivity + 1e-12
+    assert traces[1].sensitivity == pytest.approx(traces[0].sensitivity, rel=1e-12)
+
+
+def test_noise_has_the_scale_of_the_sensitivity() -> None:
+    source = Quiet()
+    estimate = estimate_ideal(FINAL_40, 0.4, 0.01, 0.5, rng=source, trace=True)
+    assert source.scales == [estimate.trace.sensitivity / 0.5]
+    assert estimate.value == estimate.trace.noiseless
+
+
+def test_intervals_and_weights_depend_on_sizes_only() -> None:
+    other = Users(FINAL_40.k, FINAL_40.k - FINAL_40.successes)
+    traces = [
+        estimate_ideal(users, 0.4, 0.01, 1.0, rng=Quiet(), trace=True).trace
+        for users in (FINAL_40, other)
+    ]
+    for name in ("weights", "lower", "upper"):
+        np.testing.assert_array_equal(*(getattr(trace, name) for trace in traces))
+
+
+# Special cases.
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("p", [0.0, 1.0])
+def test_certain_outcomes_are_finite(p: float, weights: str) -> None:
+    users = Users([50, 3, 1], [50, 3, 1] if p else [0, 0, 0])
+    estimate = estimate_ideal(
+        users, p, 0.0, 1.0, weights=weights, rng=Quiet(), trace=True
+    )
+    assert estimate.value == pytest.approx(p, abs=1e-15)
+    assert math.isfinite(estimate.trace.objective)
+    assert np.isfinite(estimate.trace.weights).all()
+
+
+def test_rare_ones_have_the_variance_that_they_have() -> None:
+    users = Users(k=[5, 1, 2], successes=[0, 0, 0])
+    trace = estimate_ideal(users, 0.001, 0.0, 1.0, rng=Quiet(), trace=True).trace
+    variances = user_variance(users.k, 0.001, 0.0)
+    objective = release_variance(
+        trace.weights, variances, trace.upper - trace.lower, 1.0
+    )
+    assert trace.objective == pytest.approx(objective, rel=1e-12)
+
+
+def test_the_error_of_a_first_mean_may_exceed_one() -> None:
+    # As it does for the four users of the mean cohort.
+    alpha = initial_mean_error(4, 1.0, 0.05)
+    assert alpha > 1
+    trace = estimate_ideal(
+        FINAL_40, 0.45, 0.02, 1.0, alpha=alpha, rng=Quiet(), trace=True
+    ).trace
+    np.testing.assert_array_equal(trace.upper - trace.lower, 1.0)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_a_single_user_has_all_the_weight(weights: str) -> None:
+    trace = estimate_ideal(
+        Users([10], [4]), 0.3, 0.01, 2.0, weights=weights, rng=Quiet(), trace=True
+    ).trace
+    assert trace.weights == pytest.approx([1.0])
+    assert trace.sensitivity == pytest.approx(trace.upper[0] - trace.lower[0])
+    assert trace.noiseless == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_the_largest_spread_gives_everyone_the_same_weight(weights: str) -> None:
+    users = Users([100, 7, 1], [50, 7, 0], [2, 1, 5])
+    trace = estimate_ideal(
+        users, 0.3, 0.3 * 0.7, 1.0, weights=weights, rng=Quiet(), trace=True
+    ).trace
+    np.testing.assert_allclose(trace.weights, 1 / 8, rtol=1e-12)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_one_sample_each_gives_everyone_the_same_weight(weights: str) -> None:
+    users = Users([1] * 5, [0, 1, 1, 0, 0])
+    trace = estimate_ideal(
+        users, 0.3, 0.01, 1.0, weights=weights, rng=Quiet(), trace=True
+    ).trace
+    np.testing.assert_allclose(trace.weights, 1 / 5, rtol=1e-12)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_without_privacy_weights_are_inverse_variances(weights: str) -> None:
+    trace = estimate_ideal(
+        FINAL_40, 0.4, 0.01, 1e6, weights=weights, rng=Quiet(), trace=True
+    ).trace
+    expected = inverse_variance_weights(user_variance(FINAL_40.k, 0.4, 0.01))
+    np.testing.assert_allclose(trace.weights, expected, rtol=1e-6)
+
+
+def test_default_half_width_is_a_gaussian_tail_within_the_unit_interval() -> None:
+    k = np.array([2000, 300, 40, 5, 1])
+    trace = estimate_ideal(
+        Users(k, 0 * k), 0.3, 0.0004, 1.0, alpha=0.01, rng=Quiet(), trace=True
+    ).trace
+    half = 0.01 + np.sqrt(user_variance(k, 0.3, 0.0004) * 2 * math.log(2 * 5 / 0.05))
+    np.testing.assert_allclose(trace.lower, np.maximum(0, 0.3 - half), rtol=1e-12)
+    np.testing.assert_allclose(trace.upper, np.minimum(1, 0.3 + half), rtol=1e-12)
+    assert trace.lower[0] > 0
+    assert trace.upper[0] < 1
+    assert trace.lower[-1] == 0
+    assert trace.upper[-1] == 1
+
+
+def test_means_are_clipped_to_their_intervals() -> None:
+    users = Users([10, 10, 10], [0, 10, 4])
+    trace = estimate_ideal(
+        users, 0.5, 0.01, 1.0, width=lambda k: 0.2 + 0 * k, rng=Quiet(), trace=True
+    ).trace
+    assert trace.noiseless == pytest.approx((0.3 + 0.7 + 0.4) / 3)
+
+
+def test_width_is_asked_about_each_size_once() -> None:
+    asked: list[Any] = []
+
+    def width(k: Any) -> Any:
+        asked.append(k)
+        return 0.1 + 0 * k
+
+    users = Users([7, 2, 7, 7], [0, 1, 2, 3])
+    estimate_ideal(users, 0.5, 0.01, 1.0, width=width, rng=Quiet())
+    assert [list(k) for k in asked] == [[2.0, 7.0]]
+
+
+def test_width_may_be_one_number_for_all() -> None:
+    trace = estimate_ideal(
+        FINAL_40, 0.5, 0.01, 1.0, width=lambda k: 0.25, rng=Quiet(), trace=True
+    ).trace
+    np.testing.assert_array_equal(trace.lower, 0.25)
+    np.testing.assert_array_equal(trace.upper, 0.75)
+
+
+def test_no_width_at_all_releases_p_with_the_least_noise() -> None:
+    # The last digits of a sum depend on samples even where no interval has a width.
+    for epsilon in (1.0, 4.0):
+        source = Quiet()
+        estimate = estimate_ideal(
+            FINAL_40, 0.37, 0.01, epsilon, width=lambda k: 0 * k, rng=source, trace=True
+        )
+        assert estimate.value == pytest.approx(0.37, rel=1e-12)
+        assert estimate.trace.sensitivity == 2.0**-40
+        assert source.scales == [2.0**-40 / epsilon]
+        assert estimate.ledger.steps[0].mechanism.sensitivity == 2.0**-40
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@QUICK
+@given(users=tables(), width=st.sampled_from([0.0, 1e-300, 1e-14, 1e-9, 0.2]))
+def test_rounding_is_within_the_least_sensitivity(
+    weights: str, users: Users, width: float
+) -> None:
+    traces = [
+        estimate_ideal(
+            table,
+            0.37,
+            0.01,
+            1.0,
+            width=lambda k: 0 * k + width,
+            weights=weights,
+            rng=Quiet(),
+            trace=True,
+        ).trace
+        for table in (users, users.compressed(), users.expanded())
+    ]
+    for trace in traces:
+        widths = trace.upper - trace.lower
+        most = float(np.max(trace.weights * widths))
+        assert trace.sensitivity == max(most, 2.0**-40)
+    values = [trace.noiseless for trace in traces]
+    assert max(values) - min(values) <= 2.0**-45
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@QUICK
+@given(users=tables(), epsilon=st.floats(0.05, 20.0))
+def test_rows_of_several_users_are_as_good_as_one_row_each(
+    weights: str, users: Users, epsilon: float
+) -> None:
+    traces = [
+        estimate_ideal(
+            table, 0.4, 0.01, epsilon, weights=weights, rng=Quiet(), trace=True
+        ).trace
+        for table in (users, users.expanded())
+    ]
+    for name in ("noiseless", "objective", "sensitivity"):
+        rows, each = (getattr(trace, name) for trace in traces)
+        assert rows == pytest.approx(each, rel=1e-10, abs=1e-14)
+
+
+def test_the_paper_has_a_threshold_and_optimal_weights_have_none() -> None:
+    thresholds = [
+        estimate_ideal(
+            FINAL_40, 0.4, 0.01, 1.0, weights=w, rng=Quiet(), trace=True
+        ).trace.threshold
+        for w in WEIGHTS
+    ]
+    assert thresholds[0] > 0
+    assert thresholds[1] is None
+
+
+# The release.
+
+
+def test_the_ledger_names_neighbours_and_total() -> None:
+    ledger = estimate_ideal(FINAL_40, 0.4, 0.01, 0.3, rng=Quiet()).ledger
+    assert (ledger.epsilon, ledger.delta) == (0.3, 0.0)
+    assert [cohort.users for cohort in ledger.cohorts] == [32]
+    assert "replace one user's samples" in str(ledger)
+
+
+def test_the_trace_says_that_it_is_not_private() -> None:
+    estimate = estimate_ideal(FINAL_40, 0.4, 0.01, 0.3, rng=Quiet(), trace=True)
+    assert "NOT PRIVATE" in repr(estimate.trace)
+    assert "NOT PRIVATE" in repr(estimate)
+
+
+def test_there_is_no_trace_unless_asked_for() -> None:
+    estimate = estimate_ideal(FINAL_40, 0.4, 0.01, 0.3, rng=Quiet())
+    with pytest.raises(AttributeError, match="trace=True"):
+        _ = estimate.trace
+
+
+def test_the_estimate_is_reproducible_from_rng() -> None:
+    values = [
+        estimate_ideal(FINAL_40, 0.4, 0.01, 1.0, rng=np.random.default_rng(seed)).value
+        for seed in (1, 1, 2)
+    ]
+    assert values[0] == values[1] != values[2]
+
+
+def test_a_trace_changes_nothing() -> None:
+    values = [
+        estimate_ideal(
+            FINAL_40, 0.4, 0.01, 1.0, rng=np.random.default_rng(1), trace=trace
+        ).value
+        for trace in (False, True)
+    ]
+    assert values[0] == values[1]
+
+
+def test_users_are_left_alone() -> None:
+    users = Users(FINAL_40.k, FINAL_40.successes, np.full(32, 2))
+    before = [users.k.copy(), users.successes.copy(), users.counts.copy()]
+    estimate_ideal(users, 0.4, 0.01, 1.0, rng=Quiet())
+    for array, copy in zip(
+        (users.k, users.successes, users.counts), before, strict=True
+    ):
+        np.testing.assert_array_equal(array, copy)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"epsilon": math.inf}, "epsilon"),
+        ({"epsilon": math.nan}, "epsilon"),
+        ({"epsilon": "1"}, "epsilon"),
+        ({"epsilon": True}, "epsilon"),
+        ({"epsilon": None}, "epsilon"),
+        ({"p": -0.1}, "p must"),
+        ({"p": 1.01}, "p must"),
+        ({"p": math.nan}, "p must"),
+        ({"p": "half"}, "p must"),
+        ({"var_p": 0.25}, "var_p"),
+        ({"var_p": -0.01}, "var_p"),
+        ({"var_p": math.nan}, "var_p"),
+        ({"var_p": None}, "var_p"),
+        ({"p": 0.0, "var_p": 0.01}, "var_p"),
+        ({"alpha": -0.1}, "alpha"),
+        ({"alpha": math.nan}, "alpha"),
+        ({"alpha": "0"}, "alpha"),
+        ({"weights": "best"}, "weights"),
+        ({"weights": 3}, "weights"),
+        ({"width": lambda k: -0.1 + 0 * k}, "width"),
+        ({"width": lambda k: math.nan + 0 * k}, "width"),
+        ({"width": lambda k: math.inf + 0 * k}, "width"),
+        ({"width": lambda k: [0.1, 0.2, 0.3]}, "width"),
+        ({"users": [(3, 1)]}, "users"),
+        ({"users": None}, "users"),
+        ({"rng": 7}, "rng"),
+        ({"rng": np.random}, "rng"),
+    ],
+)
+def test_bad_arguments_are_named(options: dict[str, Any], named: str) -> None:
+    arguments: dict[str, Any] = {
+        "users": FINAL_40,
+        "p": 0.4,
+        "var_p": 0.01,
+        "epsilon": 1.0,
+        "rng": Quiet(),
+    }
+    with pytest.raises((ValueError, TypeError), match=named):
+        estimate_ideal(**(arguments | options))
+
+
+def test_no_rng_asks_for_secure_noise_which_is_not_there() -> None:
+    with pytest.raises(SecureNoiseUnavailable):
+        estimate_ideal(FINAL_40, 0.4, 0.01, 1.0)
