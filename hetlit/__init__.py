@@ -26,6 +26,7 @@ from hetlit.privacy.selection import (
 )
 from hetlit.theory.bounds import beta_binomial_information, dp_cramer_rao, k_star
 from hetlit.theory.populations import Beta, Constant, TruncatedGaussian, TwoPoint
+from hetlit.theory.variance import user_variance
 from hetlit.theory.weights import (
     best_threshold,
     inverse_variance_weights,
@@ -34,7 +35,8 @@ from hetlit.theory.weights import (
 )
 from hetlit.theory.widths import sub_gaussian_width
 from hetlit.users import sizes
-from hetlit.users.table import Users, sample_users, user_variance
+from hetlit.users.simulate import sample_users
+from hetlit.users.table import Users
 
 __all__ = [
     "Beta",

@@ -19,6 +19,7 @@ import numpy as np
 
 from hetlit.check import MOST_USERS, Floats
 from hetlit.estimators.result import Trace
+from hetlit.theory.variance import variance_of_mean
 from hetlit.theory.weights import (
     planned_optimal_weights,
     planned_threshold,
@@ -26,7 +27,6 @@ from hetlit.theory.weights import (
     planned_variance,
 )
 from hetlit.users.groups import Groups, Sizes
-from hetlit.users.table import variance_of_mean
 
 BETA = 0.05
 # Sums of floats depend on the order and the merging of their rows in the last digits.

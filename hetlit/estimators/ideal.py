@@ -24,8 +24,9 @@ from hetlit.estimators.result import Estimate
 from hetlit.privacy.account import Account
 from hetlit.privacy.ledger import PUBLIC_SIZES, everyone
 from hetlit.privacy.noise import Randomness, source_of
+from hetlit.theory.variance import variance_of_mean
 from hetlit.users.groups import Sizes, by_size
-from hetlit.users.table import Users, check_users, variance_of_mean
+from hetlit.users.table import Users, check_users
 
 # Below this, p(1-p) is taken for 0.
 TINY = 1e-100

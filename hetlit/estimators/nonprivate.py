@@ -13,10 +13,11 @@ from hetlit import check
 from hetlit.estimators.first_guesses import clamped_mean, first_sample_total
 from hetlit.estimators.result import Estimate, Trace
 from hetlit.privacy.ledger import not_private
+from hetlit.theory.variance import variance_of_mean
 from hetlit.theory.weights import inverse_variance_weights
 from hetlit.users.draws import split_by_size
 from hetlit.users.groups import by_size
-from hetlit.users.table import Users, check_users, variance_of_mean
+from hetlit.users.table import Users, check_users
 
 
 def estimate_nonprivate_ideal(

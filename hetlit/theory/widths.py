@@ -28,7 +28,7 @@ from scipy import stats
 
 from hetlit import check
 from hetlit.check import Floats, Integers
-from hetlit.users.table import user_variance
+from hetlit.theory.variance import user_variance
 
 
 def hoeffding_width(k: Any, n: int, beta: float) -> Any:

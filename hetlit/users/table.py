@@ -1,7 +1,6 @@
-"""The model: users, where their rates come from, and how noisy a user's mean is.
+"""The table of users: how many samples each of them holds, and how many are ones.
 
-A meta-distribution on [0, 1] with mean p and variance var_p gives every user her
-own rate p_i.  User i then holds k_i independent zeros and ones with rate p_i, and
+In the model, user i holds k_i independent zeros and ones with a rate of her own, so
 all that matters of them is how many are ones.
 
 Chapter: The model.
@@ -17,7 +16,7 @@ import numpy as np
 
 from hetlit import check
 from hetlit.check import MOST_SIZES, MOST_USERS, Floats, Integers
-from hetlit.theory.populations import MetaDistribution
+from hetlit.users.laws import ones_of_rows, ones_of_users
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -200,8 +199,6 @@ class Users:
         >>> Users(k=[9, 2, 8], successes=[9, 1, 0]).capped(5, rng).successes
         array([5, 1, 0])
         """
-        from hetlit.users.draws import ones_of_rows, ones_of_users
-
         k_max = check.integer("k_max", k_max, 1)
         if k_max > MOST_SIZES:
             raise ValueError(f"k_max must be at most {MOST_SIZES}, not {k_max}")
@@ -229,60 +226,3 @@ def check_users(users: Any) -> Users:
     if not isinstance(users, Users):
         raise TypeError(f"users must be a hetlit.Users, not {type(users).__name__}")
     return users
-
-
-def user_variance(k: Any, p: float, var_p: float) -> Any:
-    """Return the variance of the mean of a user with k samples.
-
-    It is p(1-p)/k + (1 - 1/k) var_p: coin tosses that average out, and a spread
-    between users that does not.
-
-    Parameters
-    ----------
-    k : a number or an array of numbers of at least 1
-    p : the population mean, in [0, 1]
-    var_p : the variance of the users' rates, in [0, p(1-p)]
-
-    Paper: Lemma `lem.sigi`.  Chapter: The model.
-
-    >>> user_variance(np.array([1, 10, 1000]), p=0.3, var_p=0.02).round(5)
-    array([0.21   , 0.039  , 0.02019])
-    """
-    p, var_p = check.mean_and_variance(p, var_p)
-    sizes = check.sizes("k", k)
-    variances = variance_of_mean(sizes, p * (1.0 - p), var_p)
-    return float(variances) if variances.ndim == 0 else variances
-
-
-def variance_of_mean(k: Floats, q: float, var_p: float) -> Floats:
-    """Return var_p + (q - var_p)/k, the lemma with q standing for p(1-p).
-
-    For estimators that put a floor under q; it falls with k while var_p <= q.
-    """
-    return np.asarray(var_p + (q - var_p) / k)
-
-
-def plain_variance(
-    k: Floats, counts: Any, q: float, var_p: float, n: int, epsilon: float
-) -> float:
-    """Return the variance of the mean of user means with its Laplace noise.
-
-    For `counts` users of size `k` out of n: sampling error plus 2/(n epsilon)^2.
-    """
-    average = float(np.average(variance_of_mean(k, q, var_p), weights=counts))
-    return average / n + 2.0 / (n * epsilon) ** 2
-
-
-def sample_users(meta: MetaDistribution, k: Any, rng: np.random.Generator) -> Users:
-    """Return users with sizes `k`, their rates drawn from `meta`.
-
-    >>> from hetlit import Constant
-    >>> sample_users(Constant(0.5), [3, 2], np.random.default_rng(0)).n
-    2
-    """
-    sizes = check.integers("k", k, 1)
-    rng = check.generator("rng", rng)
-    if not hasattr(meta, "sample"):
-        raise TypeError(f"meta must be a meta-distribution, not {meta!r}")
-    rates = meta.sample(len(sizes), rng)
-    return Users(sizes, rng.binomial(sizes, rates))

@@ -5,7 +5,6 @@ import io
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from tests.test_explorers import some_points
 
 from hetlit.teaching.draw import MovingFigure, draw, legend_names
 from hetlit.teaching.explorers import (
@@ -17,6 +16,7 @@ from hetlit.teaching.explorers import (
     Picture,
     Points,
 )
+from tests.explorers import some_points
 from tests.figures import EveryFigure, lines, painted, same
 
 FIGURES = {

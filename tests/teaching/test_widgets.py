@@ -8,10 +8,10 @@ import ipywidgets
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from tests.test_explorers import some_points
 
 from hetlit.teaching.explorers import EXPLORERS
 from hetlit.teaching.widgets import explore
+from tests.explorers import some_points
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from hetlit import check
+from hetlit.theory.variance import user_variance
 from hetlit.theory.weights import (
     best_threshold,
     inverse_variance_weights,
@@ -21,7 +22,6 @@ from hetlit.theory.weights import (
     release_variance,
     truncated_weights,
 )
-from hetlit.users.table import user_variance
 
 # Standard deviations that double, and four users; the price is 2/epsilon^2.
 DOUBLING = np.array([1.0, 1 / 2, 1 / 4, 1 / 8])

@@ -10,7 +10,8 @@ from scipy import integrate, optimize, special, stats
 
 from hetlit.theory import widths as c
 from hetlit.theory.populations import Beta, Constant, TruncatedGaussian, TwoPoint
-from hetlit.users.table import sample_users, user_variance
+from hetlit.theory.variance import user_variance
+from hetlit.users.simulate import sample_users
 
 SIZES = np.array([1, 10, 100, 1000])
 GRID = list(itertools.product((1, 20, 1000, 10**6), (0.5, 0.05, 1e-6)))  # n, beta

@@ -21,14 +21,13 @@ from scipy import stats
 
 from hetlit import Users
 from hetlit.users.draws import (
-    FEW,
     floyd,
-    hypergeometric_law,
     most_data,
     random_division,
     random_users,
     subsampled_ones,
 )
+from hetlit.users.laws import FEW, hypergeometric_law
 
 
 def generator(seed: int = 0) -> np.random.Generator:

@@ -32,7 +32,9 @@ from hetlit.theory.populations import (
     TruncatedGaussian,
     TwoPoint,
 )
-from hetlit.users.table import Users, sample_users, user_variance
+from hetlit.theory.variance import user_variance
+from hetlit.users.simulate import sample_users
+from hetlit.users.table import Users
 
 
 def close(sample: Any, expected: float) -> bool:

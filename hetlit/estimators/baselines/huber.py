@@ -31,8 +31,9 @@ from hetlit.estimators.result import Estimate, Trace
 from hetlit.privacy.account import Account
 from hetlit.privacy.ledger import PUBLIC_SIZES, everyone
 from hetlit.privacy.noise import Randomness, source_of
+from hetlit.theory.variance import variance_of_mean
 from hetlit.users.groups import Groups, Sizes, blocks, by_size
-from hetlit.users.table import Users, check_users, variance_of_mean
+from hetlit.users.table import Users, check_users
 
 SPREAD = 0.05  # chosen by measurement: smaller is less noisy, larger less biased
 COARSEST, FINEST = 1 << 8, 1 << 20  # steps of the grid

@@ -65,9 +65,10 @@ from hetlit.estimators.spread import (
 from hetlit.privacy.account import Account
 from hetlit.privacy.ledger import PRIVATE_SIZES, everyone
 from hetlit.privacy.noise import Randomness, source_of
+from hetlit.theory.variance import plain_variance, variance_of_mean
 from hetlit.theory.weights import optimal_ceiling
 from hetlit.users.groups import Groups, Sizes, by_size_class, classes_up_to
-from hetlit.users.table import Users, check_users, plain_variance, variance_of_mean
+from hetlit.users.table import Users, check_users
 
 # Shares of epsilon and other constants, chosen by measurement: see benchmarks/.
 COUNT_SHARE = 0.1

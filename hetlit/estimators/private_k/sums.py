@@ -26,8 +26,9 @@ from hetlit import check
 from hetlit.check import MOST_SIZES, Floats
 from hetlit.estimators.clipped_mean import BETA, Width, half_widths_of
 from hetlit.estimators.first_guesses import clamped_mean
+from hetlit.theory.variance import variance_of_mean
 from hetlit.users.groups import blocks, classes_up_to
-from hetlit.users.table import Users, check_users, variance_of_mean
+from hetlit.users.table import Users, check_users
 
 
 @dataclass(frozen=True)

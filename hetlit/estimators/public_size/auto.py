@@ -70,9 +70,10 @@ from hetlit.estimators.spread import (
 from hetlit.privacy.account import Account
 from hetlit.privacy.ledger import PUBLIC_SIZES, Cohort, everyone
 from hetlit.privacy.noise import Randomness, source_of
+from hetlit.theory.variance import variance_of_mean
 from hetlit.theory.weights import planned_optimal_weights
 from hetlit.users.groups import Groups, Sizes, by_size_class
-from hetlit.users.table import Users, check_users, variance_of_mean
+from hetlit.users.table import Users, check_users
 
 # Cautious weights assume that p(1-p) is this: a compromise between p = 1/2, where
 # it is 1/4, and rare ones, for which noise matters more and weights should be equal.

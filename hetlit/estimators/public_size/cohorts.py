@@ -37,9 +37,10 @@ from hetlit.estimators.result import Estimate
 from hetlit.privacy.account import Account
 from hetlit.privacy.ledger import PUBLIC_SIZES, Cohort
 from hetlit.privacy.noise import NoiseSource, Randomness, source_of
+from hetlit.theory.variance import variance_of_mean
 from hetlit.users.draws import shared_means, size_cohorts
 from hetlit.users.groups import Groups, by_size
-from hetlit.users.table import Users, check_users, variance_of_mean
+from hetlit.users.table import Users, check_users
 
 
 def estimate_cohorts(

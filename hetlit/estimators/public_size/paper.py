@@ -31,10 +31,11 @@ from hetlit.estimators.published import (
 )
 from hetlit.estimators.result import Estimate
 from hetlit.privacy.noise import Randomness
+from hetlit.theory.variance import variance_of_mean
 from hetlit.theory.widths import sub_gaussian_width
 from hetlit.users.draws import shared_means, size_cohorts
 from hetlit.users.groups import by_size
-from hetlit.users.table import Users, variance_of_mean
+from hetlit.users.table import Users
 
 
 def estimate_paper(

@@ -22,7 +22,7 @@ from hetlit.teaching.explorers.picture import (
     whole,
 )
 from hetlit.theory.populations import Beta
-from hetlit.users.table import user_variance
+from hetlit.theory.variance import user_variance
 
 # Users with a hundred samples each, from a population where ones are rare.
 META, SAMPLES, EPSILON = Beta(mean=0.1, variance=0.0025), 100, 0.3

@@ -21,7 +21,7 @@ from hetlit.teaching.explorers.picture import (
     percent,
     whole,
 )
-from hetlit.users.table import user_variance
+from hetlit.theory.variance import user_variance
 
 # Users with 100 samples each, and the grid of `initial_variance` for them.  Their means
 # have a symmetric law, so that clipping around the middle takes as much from above as

@@ -15,6 +15,7 @@ from hetlit.teaching.explorers.picture import (
     number,
     percent,
 )
+from hetlit.theory.variance import user_variance
 from hetlit.theory.weights import (
     best_threshold,
     inverse_variance_weights,
@@ -23,7 +24,6 @@ from hetlit.theory.weights import (
 )
 from hetlit.theory.widths import standard_width
 from hetlit.users import sizes
-from hetlit.users.table import user_variance
 
 # The chapter's example, one row per size.
 N, P = 1000, 0.5

@@ -25,8 +25,8 @@ from hetlit.teaching.explorers.picture import (
     whole,
 )
 from hetlit.theory.bounds import dp_cramer_rao
+from hetlit.theory.variance import user_variance
 from hetlit.theory.weights import optimal_weights
-from hetlit.users.table import user_variance
 
 MEAN = 0.3
 SIZES = np.array([1, 10, 100, 1000])

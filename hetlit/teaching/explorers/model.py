@@ -17,7 +17,7 @@ from hetlit.teaching.explorers.picture import (
     number,
     percent,
 )
-from hetlit.users.table import user_variance
+from hetlit.theory.variance import user_variance
 
 SIZES = np.geomspace(1.0, 10_000.0, 49)
 

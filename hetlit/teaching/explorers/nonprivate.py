@@ -14,9 +14,9 @@ from hetlit.teaching.explorers.picture import (
     number,
     percent,
 )
+from hetlit.theory.variance import user_variance
 from hetlit.theory.weights import inverse_variance_weights
 from hetlit.users import sizes
-from hetlit.users.table import user_variance
 
 P = 0.3
 SIZES = sizes.harmonic(100)

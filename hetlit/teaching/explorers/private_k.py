@@ -23,12 +23,12 @@ import numpy as np
 from hetlit.check import Floats, Integers
 from hetlit.estimators.first_guesses import initial_mean_error
 from hetlit.estimators.ideal import plan_ideal
-from hetlit.estimators.private_k import SHARES
 from hetlit.estimators.private_k.ptr import (
     certified_distance,
     pass_probability,
     sensitivity_within,
 )
+from hetlit.estimators.private_k.ratio import SHARES
 from hetlit.estimators.private_k.sums import RatioPlan, RatioStatistics, ratio_plan
 from hetlit.teaching.explorers.explorer import Explorer, Parameter
 from hetlit.teaching.explorers.picture import (
@@ -42,8 +42,9 @@ from hetlit.teaching.explorers.picture import (
     upright,
 )
 from hetlit.theory.populations import Beta
+from hetlit.theory.variance import user_variance
 from hetlit.users.groups import Sizes
-from hetlit.users.table import sample_users, user_variance
+from hetlit.users.simulate import sample_users
 
 MEAN, SPREAD = 0.3, 0.02
 N, K_MAX, EXPONENT = 10_000, 2000, 1.5

@@ -28,8 +28,9 @@ from hetlit.teaching.explorers.picture import (
     number,
 )
 from hetlit.theory.populations import Beta
+from hetlit.theory.variance import user_variance
 from hetlit.users.groups import Sizes, by_size, by_size_class
-from hetlit.users.table import Users, user_variance
+from hetlit.users.table import Users
 
 MEAN = 0.3
 SIZES = np.array([1, 5, 50, 500])

@@ -29,8 +29,9 @@ from hetlit.estimators.ideal import plan_ideal
 from hetlit.estimators.public_size.auto import Plans, expected_variance, make_plans
 from hetlit.teaching.explorers.explorer import Explorer, Parameter
 from hetlit.teaching.explorers.picture import Axis, Panel, Picture, Points, number
+from hetlit.theory.variance import user_variance
 from hetlit.users.groups import Sizes, by_size_class
-from hetlit.users.table import Users, user_variance
+from hetlit.users.table import Users
 
 MEAN, MEDIAN_SIZE, CLASSES, LARGEST = 0.3, 10, 20, 10_000
 USERS = (100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000)

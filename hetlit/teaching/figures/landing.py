@@ -22,8 +22,9 @@ from hetlit.teaching.figures.style import (
     VERMILLION,
     draw_line,
 )
+from hetlit.theory.variance import user_variance
 from hetlit.theory.weights import optimal_weights
-from hetlit.users.table import Users, user_variance
+from hetlit.users.table import Users
 
 OVERVIEW_TITLE = "Heterogeneous users, one private mean"
 OVERVIEW_TEXT = (

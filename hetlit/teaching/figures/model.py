@@ -29,7 +29,8 @@ from hetlit.teaching.figures.style import (
     new_figure,
     note,
 )
-from hetlit.users.table import Users, user_variance
+from hetlit.theory.variance import user_variance
+from hetlit.users.table import Users
 
 
 def funnel(users: Users, p: float, var_p: float | None = None) -> Figure:

@@ -29,12 +29,12 @@ from scipy import stats
 
 from hetlit import Users, baselines, sizes, user_variance
 from hetlit.estimators.baselines import (
-    cap_utilities,
     contribution_bounding,
     median_truncation,
     pooled_mean,
     user_mean,
 )
+from hetlit.estimators.baselines.bounding import cap_utilities
 from hetlit.estimators.baselines.huber import huber
 from hetlit.privacy.ledger import PUBLIC_SIZES
 from hetlit.privacy.noise import SecureNoiseUnavailable

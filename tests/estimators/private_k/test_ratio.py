@@ -23,9 +23,10 @@ from scipy import stats
 
 from hetlit import Beta, Users, sample_users, sizes
 from hetlit.estimators.first_guesses import initial_mean_error
-from hetlit.estimators.private_k import SHARES, estimate_private_k, estimate_ratio
 from hetlit.estimators.private_k import cohorts as cohorts_module
+from hetlit.estimators.private_k import estimate_private_k
 from hetlit.estimators.private_k.cohorts import spread_variance, static_cohorts
+from hetlit.estimators.private_k.ratio import SHARES, estimate_ratio
 from hetlit.estimators.private_k.sums import RatioPlan, ratio_plan, ratio_statistics
 from hetlit.privacy.account import Account
 from hetlit.privacy.ledger import EXPONENTIAL, PRIVATE_SIZES, Cohort, Mechanism, Step

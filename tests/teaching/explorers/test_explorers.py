@@ -24,6 +24,7 @@ from hetlit.teaching.explorers.picture import (
     number,
     percent,
 )
+from tests.explorers import some_points
 from tests.pages import chapters, page_of, pages
 from tools.sphinx.explorers import (
     CALL,
@@ -37,15 +38,6 @@ from tools.sphinx.explorers import (
 
 every_explorer = pytest.mark.parametrize("explorer", EXPLORERS.values(), ids=EXPLORERS)
 EXPLORE_TAGS = ["skip-execution", "nbval-ignore-output"]
-
-
-def some_points(explorer, count, rng):
-    """The corners of the parameter box, and random points in it."""
-    values = [parameter.values for parameter in explorer.parameters]
-    names = [parameter.name for parameter in explorer.parameters]
-    points = list(itertools.product(*((v[0], v[-1]) for v in values)))
-    points += [tuple(v[rng.integers(len(v))] for v in values) for _ in range(count)]
-    return [dict(zip(names, point, strict=True)) for point in points]
 
 
 def frame_at(data, positions):

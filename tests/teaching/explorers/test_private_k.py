@@ -16,8 +16,8 @@ import pytest
 from scipy import stats
 
 from hetlit import Beta, estimate_ideal, initial_mean_error, sample_users, user_variance
-from hetlit.estimators.private_k import SHARES, estimate_ratio
 from hetlit.estimators.private_k.ptr import certified_distance, sensitivity_within
+from hetlit.estimators.private_k.ratio import SHARES, estimate_ratio
 from hetlit.estimators.private_k.sums import ratio_plan
 from hetlit.teaching.explorers.picture import Picture, coordinates, number
 from hetlit.teaching.explorers.private_k import (
