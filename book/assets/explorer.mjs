@@ -10,13 +10,13 @@ const MARGIN = { left: 64, right: 28, top: 26, bottom: 46 };
 const PLOT_HEIGHT = 230;
 const WIDEST = 720;
 const DURATION = 220; // milliseconds from one frame to the next
-const MARKER_OF = { blue: "disc", vermillion: "square", green: "up", purple: "diamond", ink: "down" };
+// By their letters in matplotlib, as hetlit/teaching/looks.py has them.
 const MARKER_PATH = {
-  disc: (x, y, r) => `M${x - r} ${y}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0Z`,
-  square: (x, y, r) => `M${x - r} ${y - r}h${2 * r}v${2 * r}h${-2 * r}Z`,
-  up: (x, y, r) => `M${x} ${y - 1.2 * r}l${1.2 * r} ${2.1 * r}h${-2.4 * r}Z`,
-  diamond: (x, y, r) => `M${x} ${y - 1.3 * r}l${1.3 * r} ${1.3 * r}l${-1.3 * r} ${1.3 * r}l${-1.3 * r} ${-1.3 * r}Z`,
-  down: (x, y, r) => `M${x} ${y + 1.2 * r}l${1.2 * r} ${-2.1 * r}h${-2.4 * r}Z`,
+  o: (x, y, r) => `M${x - r} ${y}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0Z`,
+  s: (x, y, r) => `M${x - r} ${y - r}h${2 * r}v${2 * r}h${-2 * r}Z`,
+  "^": (x, y, r) => `M${x} ${y - 1.2 * r}l${1.2 * r} ${2.1 * r}h${-2.4 * r}Z`,
+  D: (x, y, r) => `M${x} ${y - 1.3 * r}l${1.3 * r} ${1.3 * r}l${-1.3 * r} ${1.3 * r}l${-1.3 * r} ${-1.3 * r}Z`,
+  v: (x, y, r) => `M${x} ${y + 1.2 * r}l${1.2 * r} ${-2.1 * r}h${-2.4 * r}Z`,
 };
 
 // --- Frames ---------------------------------------------------------------------------
@@ -60,7 +60,7 @@ function pathOf(mark, at, width) {
   const pairs = [];
   for (let i = 0; i < at.length; i += 2) pairs.push([rounded(at[i]), rounded(at[i + 1])]);
   if (mark.kind === "points") {
-    const marker = MARKER_PATH[MARKER_OF[mark.look]];
+    const marker = MARKER_PATH[mark.marker];
     const radius = mark.small ? 3 : 5;
     const inside = ([x, y]) => x >= -1 && x <= width + 1 && y >= -1 && y <= PLOT_HEIGHT + 1;
     return pairs.filter(inside).map(([x, y]) => marker(x, y, radius)).join("");

@@ -34,7 +34,7 @@ BETA = 0.05
 # the noise covers them even where intervals are narrow or empty.
 FINEST = 1.0 / MOST_USERS
 
-Width = Callable[[Floats], Floats]
+Width = Callable[[Floats], Floats | float]  # one number may do for all sizes
 
 
 @dataclass(frozen=True, kw_only=True)

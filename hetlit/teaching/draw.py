@@ -18,7 +18,6 @@ from matplotlib.figure import Figure
 from matplotlib.image import imsave
 from matplotlib.ticker import NullLocator
 
-from hetlit.teaching.explorers.picture import LOOKS as NAMES
 from hetlit.teaching.explorers.picture import (
     Axis,
     Band,
@@ -29,16 +28,14 @@ from hetlit.teaching.explorers.picture import (
 )
 from hetlit.teaching.figures.style import (
     FONT,
-    LOOKS,
-    PAPER,
     draw_legend,
     draw_line,
     draw_points,
     label_axes,
     panels_of,
 )
+from hetlit.teaching.looks import NAMED, PAPER
 
-LOOK = dict(zip(NAMES, LOOKS, strict=True))
 # Inches around and between panels: no layout has to be solved for every frame.
 LEFT, RIGHT, BOTTOM, GAP, PANEL, LEGEND_ROW = 0.85, 0.4, 0.55, 0.7, 2.4, 0.24
 
@@ -128,7 +125,7 @@ def _remove_marks(axes: Axes) -> None:
 
 
 def _draw_mark(axes: Axes, mark: Mark) -> Artist:
-    look = LOOK[mark.look]
+    look = NAMED[mark.look]
     at: dict[str, Any] = coordinates(mark)
     # Above the axes and what belongs to them, in the order of the picture.
     style: dict[str, Any] = {"label": mark.name or None, "zorder": 5}

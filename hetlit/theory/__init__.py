@@ -1,1 +1,1 @@
-"""Mathematics only: variances, weights, widths, bounds. No randomness, no tables."""
+"""Mathematics: variances, populations, weights, widths, bounds. Nothing private."""

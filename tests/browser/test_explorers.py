@@ -13,6 +13,7 @@ from playwright.sync_api import expect
 
 from hetlit.teaching.explorers import EXPLORERS
 from hetlit.teaching.explorers.picture import Band, Points, coordinates
+from hetlit.teaching.looks import NAMED
 from tests.browser.visits import SITE
 
 GALLERY = "book/gallery.html"
@@ -20,11 +21,11 @@ every_explorer = pytest.mark.parametrize("name", EXPLORERS)
 
 # Where the first point of a marker's path lies, from its middle, in radii.
 FIRST_POINT = {
-    "blue": (-1, 0),
-    "vermillion": (-1, -1),
-    "green": (0, -1.2),
-    "purple": (0, -1.3),
-    "ink": (0, 1.2),
+    "o": (-1, 0),
+    "s": (-1, -1),
+    "^": (0, -1.2),
+    "D": (0, -1.3),
+    "v": (0, 1.2),
 }
 
 
@@ -92,8 +93,9 @@ def assert_drawn(visit, name, picture):
         if isinstance(mark, Points):
             radius = 3 if mark.small else 5
             starts = [piece.split("l")[0] for piece in path["d"].split("M")[1:]]
-            starts = [re.match(r"[-\d.e]+ [-\d.e]+", start)[0] for start in starts]
-            found = pairs(" ".join(starts)) - radius * np.array(FIRST_POINT[mark.look])
+            starts = [re.findall(r"^[-\d.e]+ [-\d.e]+", start)[0] for start in starts]
+            first = np.array(FIRST_POINT[NAMED[mark.look].marker])
+            found = pairs(" ".join(starts)) - radius * first
             width, height = path["width"], path["height"]
             inside = (expected >= -1.5).all(axis=1)
             inside &= (expected <= np.array([width, height]) + 1.5).all(axis=1)

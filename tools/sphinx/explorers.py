@@ -41,6 +41,7 @@ from hetlit.teaching.explorers.picture import (
     Points,
     coordinates,
 )
+from hetlit.teaching.looks import NAMED, ON_PAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 ELEMENT = ROOT / "book" / "assets" / "explorer.mjs"
@@ -99,8 +100,11 @@ def mark_as_data(mark: Mark) -> dict[str, Any]:
     """Return a mark as what JSON can hold, its numbers rounded."""
     arrays = {name: rounded(values) for name, values in coordinates(mark).items()}
     kind = type(mark).__name__.lower()
-    data = {"kind": kind, "look": mark.look, "name": mark.name} | arrays
-    return data | {"small": True} if isinstance(mark, Points) and mark.small else data
+    data: dict[str, Any] = {"kind": kind, "look": mark.look, "name": mark.name} | arrays
+    if isinstance(mark, Points):
+        data |= {"marker": NAMED[mark.look].marker}
+        data |= {"small": True} if mark.small else {}
+    return data
 
 
 def rounded(values: Any) -> list[float | int]:
@@ -279,8 +283,34 @@ def copy_figures(app: Sphinx, exception: Exception | None) -> None:
             copy_asset_file(str(figure), str(images))
 
 
+def looks_as_css() -> str:
+    """Return the style sheet of the looks; paper is like a light page."""
+    rules = []
+    for name, look in NAMED.items():
+        light, dark = ON_PAGES[name]
+        mark = f"hetlit-explorer .explorer-{name}"
+        _, lengths = look.line if look.line != "-" else (0, ())
+        dash = " ".join(f"{2 * length:g}" for length in lengths) or "none"
+        rules += [
+            f"{mark} {{ --colour: {light}; --dash: {dash}; }}",
+            "@media screen {",
+            f'  html[data-theme="dark"] {mark} {{ --colour: {dark}; }}',
+            "}",
+        ]
+    return "\n".join(rules) + "\n"
+
+
+def write_looks(app: Sphinx) -> None:
+    """Put the style sheet of the looks beside the others."""
+    static = Path(app.outdir) / "_static"
+    static.mkdir(parents=True, exist_ok=True)
+    (static / "looks.css").write_text(looks_as_css(), encoding="utf-8")
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directive and what it needs."""
+    app.add_css_file("looks.css")
+    app.connect("builder-inited", write_looks)
     app.add_directive("explorer", ExplorerDirective)
     app.connect("builder-inited", prepare)
     app.connect("doctree-read", replace_cells)

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from hetlit.check import Floats
+from hetlit.teaching.looks import NAMED
 
-# A look is a colour with a line style and a marker of its own.
-LOOKS = ("blue", "vermillion", "green", "purple", "ink")
 # Stands for 0 on a log axis: below every axis, so that it is not seen.
 NOTHING = 1e-12
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -105,8 +104,10 @@ class Panel:
 
     def __post_init__(self) -> None:
         for mark in self.marks:
-            if mark.look not in LOOKS:
-                raise ValueError(f"look must be one of {LOOKS}, not {mark.look!r}")
+            if mark.look not in NAMED:
+                raise ValueError(
+                    f"look must be one of {tuple(NAMED)}, not {mark.look!r}"
+                )
             arrays = coordinates(mark)
             if len({array.shape for array in arrays.values()}) != 1:
                 raise ValueError(f"coordinates of {mark.name!r} differ in shape")

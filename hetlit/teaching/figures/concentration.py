@@ -13,15 +13,7 @@ from matplotlib.ticker import FuncFormatter, LogFormatterMathtext, LogLocator
 from hetlit.check import Floats
 from hetlit.teaching.figures.model import funnel
 from hetlit.teaching.figures.style import (
-    COINS,
     FONT,
-    GREY,
-    INK,
-    LOOKS,
-    PEOPLE,
-    SIMULATION,
-    THEORY,
-    Look,
     draw_error_bars,
     draw_legend,
     draw_line,
@@ -30,6 +22,16 @@ from hetlit.teaching.figures.style import (
     logarithmic,
     new_figure,
     note,
+)
+from hetlit.teaching.looks import (
+    COINS,
+    GREY,
+    INK,
+    LOOKS,
+    PEOPLE,
+    SIMULATION,
+    THEORY,
+    Look,
 )
 from hetlit.users.table import Users
 

@@ -11,9 +11,19 @@ from matplotlib.figure import Figure
 
 from hetlit.check import Floats
 from hetlit.teaching.figures.style import (
+    FONT,
+    draw_error_bars,
+    draw_legend,
+    draw_line,
+    draw_points,
+    label_axes,
+    logarithmic,
+    new_figure,
+    note,
+)
+from hetlit.teaching.looks import (
     BLUE,
     COINS,
-    FONT,
     GREEN,
     GREY,
     INK,
@@ -24,14 +34,6 @@ from hetlit.teaching.figures.style import (
     THEORY,
     VERMILLION,
     Look,
-    draw_error_bars,
-    draw_legend,
-    draw_line,
-    draw_points,
-    label_axes,
-    logarithmic,
-    new_figure,
-    note,
 )
 
 # Estimates and their standard errors.

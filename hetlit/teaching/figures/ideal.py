@@ -11,8 +11,18 @@ from matplotlib.figure import Figure
 
 from hetlit.check import Floats
 from hetlit.teaching.figures.style import (
-    BLUE,
     FONT,
+    draw_error_bars,
+    draw_legend,
+    draw_line,
+    draw_points,
+    label_axes,
+    logarithmic,
+    new_figure,
+    note,
+)
+from hetlit.teaching.looks import (
+    BLUE,
     GREY,
     INK,
     LOOKS,
@@ -22,14 +32,6 @@ from hetlit.teaching.figures.style import (
     SIMULATION,
     THEORY,
     VERMILLION,
-    draw_error_bars,
-    draw_legend,
-    draw_line,
-    draw_points,
-    label_axes,
-    logarithmic,
-    new_figure,
-    note,
 )
 from hetlit.users.table import Users
 

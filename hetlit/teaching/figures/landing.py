@@ -11,17 +11,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hetlit.teaching.figures.style import (
-    BLUE,
-    DPI,
-    GREY,
-    INK,
-    PAPER,
-    SIMULATION,
-    THEORY,
-    VERMILLION,
-    draw_line,
-)
+from hetlit.teaching.figures.style import DPI, draw_line
+from hetlit.teaching.looks import BLUE, GREY, INK, PAPER, SIMULATION, THEORY, VERMILLION
 from hetlit.theory.variance import user_variance
 from hetlit.theory.weights import optimal_weights
 from hetlit.users.table import Users

@@ -12,9 +12,19 @@ from scipy import stats
 
 from hetlit.check import Floats
 from hetlit.teaching.figures.style import (
+    FONT,
+    draw_error_bars,
+    draw_legend,
+    draw_line,
+    draw_points,
+    label_axes,
+    logarithmic,
+    new_figure,
+    note,
+)
+from hetlit.teaching.looks import (
     BLUE,
     COINS,
-    FONT,
     GREEN,
     GREY,
     INK,
@@ -25,14 +35,6 @@ from hetlit.teaching.figures.style import (
     SIMULATION,
     THEORY,
     VERMILLION,
-    draw_error_bars,
-    draw_legend,
-    draw_line,
-    draw_points,
-    label_axes,
-    logarithmic,
-    new_figure,
-    note,
 )
 
 Simulated = tuple[Floats, Floats]  # estimates and their standard errors

@@ -10,16 +10,7 @@ from matplotlib.figure import Figure
 
 from hetlit.check import Floats
 from hetlit.teaching.figures.style import (
-    BLUE,
-    COINS,
     FONT,
-    GREY,
-    INK,
-    LOOKS,
-    PEOPLE,
-    REFERENCE,
-    SIMULATION,
-    THEORY,
     draw_error_bars,
     draw_legend,
     draw_line,
@@ -28,6 +19,17 @@ from hetlit.teaching.figures.style import (
     logarithmic,
     new_figure,
     note,
+)
+from hetlit.teaching.looks import (
+    BLUE,
+    COINS,
+    GREY,
+    INK,
+    LOOKS,
+    PEOPLE,
+    REFERENCE,
+    SIMULATION,
+    THEORY,
 )
 from hetlit.theory.variance import user_variance
 from hetlit.users.table import Users

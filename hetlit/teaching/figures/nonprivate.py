@@ -10,14 +10,7 @@ from matplotlib.figure import Figure
 
 from hetlit.check import Floats
 from hetlit.teaching.figures.style import (
-    COINS,
     FONT,
-    GREY,
-    INK,
-    LOOKS,
-    REFERENCE,
-    SIMULATION,
-    THEORY,
     draw_error_bars,
     draw_legend,
     draw_line,
@@ -27,6 +20,7 @@ from hetlit.teaching.figures.style import (
     new_figure,
     note,
 )
+from hetlit.teaching.looks import COINS, GREY, INK, LOOKS, REFERENCE, SIMULATION, THEORY
 
 
 def crossing(spreads: Any, deviations: Mapping[str, Floats]) -> Figure:

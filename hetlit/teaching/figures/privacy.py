@@ -12,16 +12,7 @@ from matplotlib.figure import Figure
 from hetlit.check import Floats
 from hetlit.privacy.ledger import Ledger
 from hetlit.teaching.figures.style import (
-    BLUE,
-    COINS,
     FONT,
-    GREY,
-    INK,
-    LOOKS,
-    PAPER,
-    REFERENCE,
-    SIMULATION,
-    THEORY,
     draw_error_bars,
     draw_legend,
     draw_line,
@@ -30,6 +21,17 @@ from hetlit.teaching.figures.style import (
     logarithmic,
     new_figure,
     note,
+)
+from hetlit.teaching.looks import (
+    BLUE,
+    COINS,
+    GREY,
+    INK,
+    LOOKS,
+    PAPER,
+    REFERENCE,
+    SIMULATION,
+    THEORY,
 )
 
 

@@ -12,9 +12,19 @@ from matplotlib.figure import Figure
 from hetlit.check import Floats
 from hetlit.privacy.ledger import Ledger
 from hetlit.teaching.figures.style import (
+    FONT,
+    draw_error_bars,
+    draw_legend,
+    draw_line,
+    draw_points,
+    label_axes,
+    logarithmic,
+    new_figure,
+    note,
+)
+from hetlit.teaching.looks import (
     BLUE,
     COINS,
-    FONT,
     GREEN,
     GREY,
     INK,
@@ -27,14 +37,6 @@ from hetlit.teaching.figures.style import (
     THEORY,
     VERMILLION,
     Look,
-    draw_error_bars,
-    draw_legend,
-    draw_line,
-    draw_points,
-    label_axes,
-    logarithmic,
-    new_figure,
-    note,
 )
 
 # Kinds of steps in a ledger, in the order in which they are drawn: which words of a

@@ -18,8 +18,18 @@ from matplotlib.ticker import (
 
 from hetlit.check import Floats
 from hetlit.teaching.figures.style import (
-    BLUE,
     FONT,
+    draw_error_bars,
+    draw_legend,
+    draw_line,
+    draw_points,
+    label_axes,
+    logarithmic,
+    new_figure,
+    note,
+)
+from hetlit.teaching.looks import (
+    BLUE,
     GREEN,
     GREY,
     INK,
@@ -31,14 +41,6 @@ from hetlit.teaching.figures.style import (
     THEORY,
     VERMILLION,
     Look,
-    draw_error_bars,
-    draw_legend,
-    draw_line,
-    draw_points,
-    label_axes,
-    logarithmic,
-    new_figure,
-    note,
 )
 from hetlit.users.table import Users
 

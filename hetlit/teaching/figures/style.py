@@ -1,14 +1,11 @@
-"""What every figure shares: colours, axes, lines and notes.
+"""What every figure shares: its size, axes, lines and notes.
 
-Every figure uses the same few colours (Okabe and Ito's, which stay apart for
-colour-blind readers and have a contrast of at least 3 to 1 on white), and never
-colour alone: each series also has its own line style and marker.
+How series look is in `hetlit.teaching.looks`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,26 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-INK, GREY, PAPER = "#222222", "#666666", "#FFFFFF"
-BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+from hetlit.teaching.looks import GREY, INK, PAPER, Look
+
 WIDTH, DPI, FONT = 6.0, 150, 10.5
-
-
-@dataclass(frozen=True)
-class Look:
-    """How one series is drawn: a colour, and a line style and marker of its own."""
-
-    colour: str
-    line: Any
-    marker: str
-
-
-THEORY = Look(BLUE, "-", "o")
-SIMULATION = Look(VERMILLION, (0, (4, 1.5)), "s")
-COINS = Look(GREEN, (0, (8, 2)), "^")
-PEOPLE = Look(PURPLE, (0, (1, 1.2)), "D")
-REFERENCE = Look(INK, (0, (5, 2, 1, 2)), "v")
-LOOKS = (THEORY, SIMULATION, COINS, PEOPLE, REFERENCE)
 
 
 def new_figure(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from hetlit.teaching.figures.style import LOOKS
+from hetlit.teaching.looks import LOOKS
 
 COLOURS = [look.colour for look in LOOKS]
 # Machado, Oliveira and Fernandes (2009), the severest form of each.
