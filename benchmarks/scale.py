@@ -111,7 +111,8 @@ def main() -> None:
         "|---|---|",
     ]
     releases = {
-        rows: release(Users(*distinct_rows(rows))) for rows in 10 ** np.arange(4, 8)
+        rows: release(Users(*distinct_rows(rows)))
+        for rows in (10**power for power in range(4, 8))
     }
     times = dict(zip(releases, best_of(*releases.values()), strict=True))
     for rows, seconds in times.items():

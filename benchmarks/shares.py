@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from hetlit import Estimate, Users, estimate_private_k
-from hetlit.estimators import private_k
-from hetlit.estimators.private_k import ptr
+from hetlit.estimators.private_k import ptr, ratio
 
 from .simulation import (
     ESTIMATORS,
@@ -34,7 +33,7 @@ RESULTS = Path(__file__).with_name("shares.md")
 RUNS = 24
 
 RATIO_SHARES = [
-    private_k.SHARES,
+    ratio.SHARES,
     (0.05, 0.05, 0.9),
     (0.05, 0.1, 0.85),
     (0.1, 0.1, 0.8),

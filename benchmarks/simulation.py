@@ -125,7 +125,8 @@ def expected_square(estimate: Estimate, p: float) -> float:
     """Return the squared error, averaged over the last noise where that is known."""
     inside = vars(estimate.trace)
     if "noise_scale" in inside:
-        return (inside["noiseless"] - p) ** 2 + 2.0 * inside["noise_scale"] ** 2
+        error, scale = inside["noiseless"] - p, inside["noise_scale"]
+        return float(error**2 + 2.0 * scale**2)
     return (estimate.value - p) ** 2
 
 

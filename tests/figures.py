@@ -22,6 +22,14 @@ def painted(figure):
     return canvas
 
 
+def panels(figure):
+    """Return the panels of a figure, for tests that know what was drawn in them.
+
+    To the types of matplotlib, a panel holds artists of any kind; here it is `Any`.
+    """
+    return figure.axes
+
+
 def lines(figure, panel=0):
     """Return the (x, y) of every line of a panel, in the order drawn."""
     return [line.get_data() for line in figure.axes[panel].lines]

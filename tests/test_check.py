@@ -212,7 +212,7 @@ def test_means_and_variances_are_numbers():
     ids=repr,
 )
 def test_what_is_not_an_array_of_numbers_is_refused_by_name(values, error, reason):
-    for function in (check.floats, lambda *both: check.integers(*both, minimum=0)):
+    for function in (check.floats, lambda name, x: check.integers(name, x, 0)):
         with pytest.raises(error, match=rf"^column\b.*{reason}"):
             function("column", values)
 
@@ -240,7 +240,11 @@ def test_masked_entries_are_refused_and_a_mask_without_any_is_not():
     ids=["one", "tuple", "row"],
 )
 def test_masked_entries_in_a_list_are_refused(values):
-    for function in (check.floats, check.sizes, lambda *x: check.integers(*x, 1)):
+    for function in (
+        check.floats,
+        check.sizes,
+        lambda name, x: check.integers(name, x, 1),
+    ):
         with pytest.raises(ValueError, match=r"^k must have no masked entries"):
             function("k", values)
 

@@ -35,8 +35,9 @@ def bibliography():
 def glossary():
     """The terms of the glossary, in lower case."""
     page = next(page for page in pages() if page.name == "glossary")
-    body = re.search(r"(?ms)^`{3,}\{glossary\}\n(.*?)^`{3,}", page.text)[1]
-    lines = [line for line in body.splitlines() if line and not line.startswith(":")]
+    body = re.search(r"(?ms)^`{3,}\{glossary\}\n(.*?)^`{3,}", page.text)
+    assert body
+    lines = [line for line in body[1].splitlines() if line and not line.startswith(":")]
     return [line.strip() for line in lines if not line.startswith((" ", "\t"))]
 
 

@@ -21,10 +21,10 @@ class Visit:
     def __init__(self, page, address):
         self.page = page
         self.address = address
-        self.console_errors = []
-        self.page_errors = []
-        self.failed_requests = []
-        self.foreign_requests = []
+        self.console_errors: list[str] = []
+        self.page_errors: list[str] = []
+        self.failed_requests: list[str] = []
+        self.foreign_requests: list[str] = []
         page.on("console", self._hear_console)
         page.on("pageerror", lambda error: self.page_errors.append(str(error)))
         page.on("request", lambda request: self._hear_request(request.url))

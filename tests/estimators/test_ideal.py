@@ -38,6 +38,7 @@ from hetlit import (
     user_variance,
 )
 from hetlit.privacy.noise import SecureNoiseUnavailable
+from hetlit.theory.populations import MetaDistribution
 from hetlit.theory.weights import release_variance
 from hetlit.theory.widths import beta_width
 
@@ -56,7 +57,7 @@ class Quiet(np.random.Generator):
         super().__init__(np.random.PCG64(0))
         self.scales: list[float] = []
 
-    def laplace(self, loc: float = 0.0, scale: float = 1.0, size: Any = None) -> float:
+    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         self.scales.append(scale)
         return loc
 
@@ -221,7 +222,7 @@ def test_two_hundred_users_behave_as_predicted() -> None:
     assert clipped < 50 + 6.5 * math.sqrt(50)
 
 
-POPULATIONS = {
+POPULATIONS: dict[str, MetaDistribution] = {
     "constant": Constant(0.3),
     "beta": Beta(0.3, 0.0004),
     "gaussian": TruncatedGaussian(0.4, 0.1),

@@ -89,7 +89,9 @@ class LiveNotebook:
         # like "Kernel Connecting" until now, fades.
         there = page.locator(".jp-NotebookKernelStatus-fade")
         there.wait_for(state="attached", timeout=1000 * START)
-        self.path = re.search(r"[?&]path=([^&#]+)", page.url)[1]
+        path = re.search(r"[?&]path=([^&#]+)", page.url)
+        assert path
+        self.path = path[1]
 
     def wait_until(self, done, seconds, what):
         """Ask again and again; return the first answer that is true."""

@@ -6,6 +6,7 @@ errors).  There are fewer than 10: together below 1e-8.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -170,9 +171,9 @@ def test_draws_depend_on_the_generator(draw):
 
 
 def test_draws_leave_the_global_random_state_alone(draw):
-    before = np.random.get_state()  # noqa: NPY002
+    before: Any = np.random.get_state()  # noqa: NPY002
     draw(generator())
-    after = np.random.get_state()  # noqa: NPY002
+    after: Any = np.random.get_state()  # noqa: NPY002
     assert before[1].tolist() == after[1].tolist()
     assert before[2:] == after[2:]
 

@@ -129,9 +129,11 @@ def test_a_package_with_compiled_parts_is_refused(tmp_path):
 
 def test_wheels_are_all_that_widgets_need_besides_pyodide_and_jupyterlite():
     elsewhere = {"ipython", "traitlets", "widgetsnbextension"}
+    lines = importlib.metadata.requires("ipywidgets")
+    assert lines is not None
     needed = {
         canonicalize_name(requirement.name)
-        for line in importlib.metadata.requires("ipywidgets")
+        for line in lines
         for requirement in [Requirement(line)]
         if requirement.marker is None
     }

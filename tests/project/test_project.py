@@ -54,7 +54,9 @@ def included_extras(name):
 
 def make_targets():
     joined = read("Makefile").replace("\\\n", " ")
-    return set(re.search(r"^\.PHONY:(.*)$", joined, re.M)[1].split())
+    phony = re.search(r"^\.PHONY:(.*)$", joined, re.M)
+    assert phony
+    return set(phony[1].split())
 
 
 def workflow(name):
@@ -256,7 +258,9 @@ def test_templates_ask_which_proof_changes():
 
 
 def test_readme_example_prints_what_the_readme_says():
-    code, printed = EXAMPLE.search(read("README.md")).groups()
+    example = EXAMPLE.search(read("README.md"))
+    assert example
+    code, printed = example.groups()
     assert run(code) == printed
 
 

@@ -17,7 +17,7 @@ from hetlit.teaching.explorers import (
     Points,
 )
 from tests.explorers import some_points
-from tests.figures import EveryFigure, lines, painted, same
+from tests.figures import EveryFigure, lines, painted, panels, same
 
 FIGURES = {
     name: lambda explorer=explorer: draw(explorer.at())
@@ -76,7 +76,7 @@ def test_a_moving_figure_shows_each_picture_to_the_pixel(name):
 
 def test_a_band_is_shaded_between_its_edges():
     band = Band([0, 10], [2, 3], [20, 30], "green", "between")
-    (area,) = draw(one_of_each(band)).axes[0].collections
+    (area,) = panels(draw(one_of_each(band)))[0].collections
     heights = area.get_paths()[0].vertices[:, 1]
     assert (heights.min(), heights.max()) == (2, 30)
 

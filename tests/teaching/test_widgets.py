@@ -23,6 +23,7 @@ def image_of(box):
     found = re.fullmatch(
         r'<img src="data:image/png;base64,([^"]+)" alt="([^"]+)">', box.figure.value
     )
+    assert found
     return base64.b64decode(found[1]), html.unescape(found[2])
 
 

@@ -41,6 +41,7 @@ from hetlit.theory.bounds import (
     window_factor,
 )
 from hetlit.theory.weights import release_variance
+from tests.odd import odd
 
 VARIANTS = ("sqrt", "min")
 EPSILONS = st.floats(-3.0, 3.0).map(lambda exponent: 10.0**exponent)
@@ -816,12 +817,13 @@ def test_narrow_arrays_are_plain_ones():
     plain = k.astype(np.int64)
     assert k_star(k, 1.0, counts=k) == k_star(plain, 1.0, counts=plain)
     assert (binomial_information(k, 0.5) == binomial_information(plain, 0.5)).all()
-    few = beta_binomial_information(k, np.float32(0.5), np.uint8(200))
+    few = beta_binomial_information(k, odd(np.float32(0.5)), odd(np.uint8(200)))
     assert (few == beta_binomial_information(plain, 0.5, 200.0)).all()
     known = truncated_gaussian_information(0.5, 0.25)
-    assert truncated_gaussian_information(np.float16(0.5), np.float16(0.25)) == known
+    half, quarter = odd(np.float16(0.5)), odd(np.float16(0.25))
+    assert truncated_gaussian_information(half, quarter) == known
     for function in (moving_window_bound, midrange_variance):
-        found = function(np.uint8(200), np.float16(0.25), reach=np.int8(2))
+        found = function(odd(np.uint8(200)), quarter, reach=odd(np.int8(2)))
         assert found == function(200, 0.25, reach=2.0)
 
 
@@ -856,21 +858,21 @@ def test_a_crowd_of_small_users_does_not_hide_the_cap_of_a_large_one():
         (lambda: k_star(["a"], 1.0), TypeError, "k must hold numbers"),
         (lambda: k_star([3], 0.0), ValueError, "epsilon"),
         (lambda: k_star([3], math.nan), ValueError, "epsilon"),
-        (lambda: k_star([3], "1"), TypeError, "epsilon"),
+        (lambda: k_star([3], odd("1")), TypeError, "epsilon"),
         (lambda: k_star([3], 1e-13), ValueError, "epsilon"),
         (lambda: k_star([3], 1e13), ValueError, "epsilon"),
-        (lambda: k_star([3], np.timedelta64(1)), TypeError, "epsilon"),
+        (lambda: k_star([3], odd(np.timedelta64(1))), TypeError, "epsilon"),
         (lambda: k_star([3], 1.0, noise=1e40), ValueError, "noise"),
         (lambda: k_star([3], 1.0, variant="max"), ValueError, "variant"),
-        (lambda: k_star([3], 1.0, variant=1), TypeError, "variant"),
+        (lambda: k_star([3], 1.0, variant=odd(1)), TypeError, "variant"),
         (lambda: k_star([3], 1.0, counts=[0]), ValueError, "counts"),
         (lambda: k_star([3], 1.0, counts=[1, 2]), ValueError, "k: 1, counts: 2"),
         (lambda: k_star([3], 1.0, noise=-1.0), ValueError, "noise"),
         (lambda: least_noise(-1.0), ValueError, "epsilon"),
         (lambda: least_noise(1e-13), ValueError, "epsilon"),
         (lambda: least_noise(1e13), ValueError, "epsilon"),
-        (lambda: least_noise(1j), TypeError, "epsilon"),
-        (lambda: least_noise(np.timedelta64(1)), TypeError, "epsilon"),
+        (lambda: least_noise(odd(1j)), TypeError, "epsilon"),
+        (lambda: least_noise(odd(np.timedelta64(1))), TypeError, "epsilon"),
         (lambda: dp_cramer_rao([1.0], 1e13), ValueError, "epsilon"),
         (lambda: dp_cramer_rao([1e-260], 1.0), ValueError, "information"),
         (lambda: dp_cramer_rao([1e260], 1.0), ValueError, "information"),
@@ -917,7 +919,7 @@ def test_a_crowd_of_small_users_does_not_hide_the_cap_of_a_large_one():
         (lambda: window_factor(0.0), ValueError, "reach"),
         (lambda: moving_window_bound(1, 0.1), ValueError, "n must be"),
         (lambda: moving_window_bound(10, 0.0), ValueError, "variance"),
-        (lambda: midrange_variance(2.5, 0.1), TypeError, "n must be"),
+        (lambda: midrange_variance(odd(2.5), 0.1), TypeError, "n must be"),
         (lambda: midrange_variance(5, 0.1, reach=9.0), ValueError, "reach"),
         (lambda: midrange_variance(5, -0.1), ValueError, "variance"),
         (lambda: midrange_variance(10**13, 0.1), ValueError, "n must be"),

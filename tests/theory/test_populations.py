@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from hetlit.theory.populations import Beta, Constant, TruncatedGaussian, TwoPoint
+from tests.odd import odd
 
 LAWS = [
     Constant(0.3),
@@ -41,9 +42,9 @@ def test_laws_keep_plain_floats_whatever_they_are_given(law, numbers):
 
 
 def test_narrow_types_lose_no_digits():
-    assert round(TruncatedGaussian(0.3, np.int8(20)).variance, 4) == 0.0603
-    assert Beta(np.float16(0.5), 1e-6).concentration == pytest.approx(249_999.0)
-    assert TwoPoint(0, 1, Fraction(1, 3)).sub_gaussian_proxy == pytest.approx(
+    assert round(TruncatedGaussian(0.3, odd(np.int8(20))).variance, 4) == 0.0603
+    assert Beta(odd(np.float16(0.5)), 1e-6).concentration == pytest.approx(249_999.0)
+    assert TwoPoint(0, 1, odd(Fraction(1, 3))).sub_gaussian_proxy == pytest.approx(
         1 / (6 * math.log(2))
     )
 

@@ -22,6 +22,7 @@ from hetlit.theory.weights import (
     release_variance,
     truncated_weights,
 )
+from tests.odd import odd
 
 # Standard deviations that double, and four users; the price is 2/epsilon^2.
 DOUBLING = np.array([1.0, 1 / 2, 1 / 4, 1 / 8])
@@ -728,13 +729,15 @@ def test_the_cores_take_any_share_of_a_budget(table, share):
 def test_narrow_types_are_as_good_as_wide_ones():
     narrow = np.array([200, 100], dtype=np.uint8)
     plain = narrow.astype(np.float64)
-    weights, objective = optimal_weights(narrow, narrow, np.uint8(1), counts=narrow)
+    weights, objective = optimal_weights(
+        narrow, narrow, odd(np.uint8(1)), counts=narrow
+    )
     same, value = optimal_weights(plain, plain, 1.0, counts=plain)
     assert weights.tolist() == same.tolist()
     assert objective == value
-    found = best_threshold(narrow, narrow, np.float16(0.5), counts=narrow)
+    found = best_threshold(narrow, narrow, odd(np.float16(0.5)), counts=narrow)
     assert found == best_threshold(plain, plain, 0.5, counts=plain)
-    truncated = truncated_weights(narrow, np.uint8(200), counts=narrow)
+    truncated = truncated_weights(narrow, odd(np.uint8(200)), counts=narrow)
     assert truncated.tolist() == truncated_weights(plain, 200, counts=plain).tolist()
 
 
@@ -781,7 +784,7 @@ BAD = [
     ("variances", [1e-310, 1.0], ValueError),
     ("variances", [1e301, 1.0], ValueError),
     ("variances", np.array([1, 2], dtype="m8[s]"), TypeError),
-    ("variances", np.ma.array([0.2, 0.1], mask=[0, 1]), ValueError),
+    ("variances", np.ma.array([0.2, 0.1], mask=[False, True]), ValueError),
     ("variances", [1j, 1j], TypeError),
     ("widths", [1e31, 1.0], ValueError),
     ("weights", [1e31, 1.0], ValueError),

@@ -3,6 +3,7 @@
 import itertools
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hetlit.theory import widths as c
 from hetlit.theory.populations import Beta, Constant, TruncatedGaussian, TwoPoint
 from hetlit.theory.variance import user_variance
 from hetlit.users.simulate import sample_users
+from tests.odd import odd
 
 SIZES = np.array([1, 10, 100, 1000])
 GRID = list(itertools.product((1, 20, 1000, 10**6), (0.5, 0.05, 1e-6)))  # n, beta
@@ -64,7 +66,7 @@ def mixture_pmf(k, meta):
 
 def test_widths_for_a_thousand_users_have_the_known_values():
     n, beta = 1000, 0.05
-    six = {"abs": 5e-7, "rel": 0}
+    six: dict[str, Any] = {"abs": 5e-7, "rel": 0}
     assert c.hoeffding_width(SIZES, n, beta) == pytest.approx(
         [2.301807, 0.727895, 0.230181, 0.072790], **six
     )
@@ -235,7 +237,7 @@ def test_beta_binomial_tails_keep_their_digits(m):
     shape = [Fraction(1)]
     for j in range(k):
         shape.append(shape[-1] * (k - j) * (a + j) / ((j + 1) * (b + k - 1 - j)))
-    sums = [0, *itertools.accumulate(shape)]
+    sums = [Fraction(0), *itertools.accumulate(shape)]
     below, above = c._beta_binomial_tails(k, 0.3, m)
     assert below == pytest.approx([float(s / sums[-1]) for s in sums], rel=1e-12)
     rest = [float((sums[-1] - s) / sums[-1]) for s in sums]
@@ -651,8 +653,9 @@ def test_a_window_of_given_reach_takes_a_known_share_of_the_variance(reach, lost
 
 
 def test_narrow_and_unsigned_numbers_are_plain_ones():
-    k, n, beta = np.array([100, 200], np.uint8), np.uint8(200), np.float16(0.25)
-    plain, half = k.astype(float), np.float16(0.5)
+    k, n = np.array([100, 200], np.uint8), odd(np.uint8(200))
+    plain, beta, half = k.astype(float), odd(np.float16(0.25)), odd(np.float16(0.5))
+    function: Any
     for function, more in (
         (c.hoeffding_width, ()),
         (c.bernstein_width, (np.float16(0.25),)),
@@ -671,7 +674,7 @@ def test_narrow_and_unsigned_numbers_are_plain_ones():
         known = function(plain, 200, *(float(x) for x in more), 0.25)
         assert (found == known).all(), function.__name__
     assert c.lower_bound_beta(n, beta) == c.lower_bound_beta(200, 0.25)
-    assert c.largest_variance(half, np.uint8(0)) == 0.25
+    assert c.largest_variance(half, odd(np.uint8(0))) == 0.25
 
 
 def test_the_largest_and_rarest_numbers_give_widths():
@@ -687,6 +690,7 @@ def test_the_largest_and_rarest_numbers_give_widths():
 
 
 def test_errors_show_nothing_of_an_array():
+    function: Any
     for function, more in (
         (c.hoeffding_width, ()),
         (c.exact_binomial_width, (0.5,)),
@@ -722,7 +726,7 @@ def test_errors_show_nothing_of_an_array():
         (lambda: c.hoeffding_width(1j, 10, 0.1), TypeError, "k"),
         (lambda: c.hoeffding_width(np.timedelta64(3), 10, 0.1), TypeError, "k"),
         (
-            lambda: c.hoeffding_width(np.ma.array([1, 2], mask=[0, 1]), 10, 0.1),
+            lambda: c.hoeffding_width(np.ma.array([1, 2], mask=[False, True]), 10, 0.1),
             ValueError,
             "k",
         ),
@@ -731,20 +735,20 @@ def test_errors_show_nothing_of_an_array():
             ValueError,
             "k",
         ),
-        (lambda: c.hoeffding_width(1, np.timedelta64(9), 0.1), TypeError, "n"),
+        (lambda: c.hoeffding_width(1, odd(np.timedelta64(9)), 0.1), TypeError, "n"),
         (lambda: c.sub_gaussian_width(1, 10, 1e300, 0.1), ValueError, "proxy"),
         (lambda: c.hoeffding_width(1, 0, 0.1), ValueError, "n"),
-        (lambda: c.hoeffding_width(1, 2.0, 0.1), TypeError, "n"),
+        (lambda: c.hoeffding_width(1, odd(2.0), 0.1), TypeError, "n"),
         (lambda: c.chebyshev_width(1, 0, 0.5, 0.1, 0.1), ValueError, "n"),
         (lambda: c.two_step_width(1, -3, 0.1, 0.5, 0.1), ValueError, "n"),
-        (lambda: c.exact_binomial_width(1, "5", 0.5, 0.1), TypeError, "n"),
+        (lambda: c.exact_binomial_width(1, odd("5"), 0.5, 0.1), TypeError, "n"),
         (lambda: c.lower_bound_beta(0, 0.1), ValueError, "n"),
         (lambda: c.hoeffding_width(1, 10, 0.0), ValueError, "beta"),
         (lambda: c.chebyshev_width(1, 10, 0.5, 0.1, 1.0), ValueError, "beta"),
         (lambda: c.two_step_width(1, 10, 0.1, 0.5, 1.5), ValueError, "beta"),
         (lambda: c.exact_binomial_width(1, 10, 0.5, math.nan), ValueError, "beta"),
         (lambda: c.exact_beta_binomial_width(1, 9, 0.5, 9, -1), ValueError, "beta"),
-        (lambda: c.lower_bound_beta(1, "0.1"), TypeError, "beta"),
+        (lambda: c.lower_bound_beta(1, odd("0.1")), TypeError, "beta"),
         (lambda: c.bernstein_width(1, 10, 0.26, 0.1), ValueError, "q"),
         (lambda: c.bernstein_width(1, 10, -0.1, 0.1), ValueError, "q"),
         (lambda: c.sub_gaussian_width(1, 10, -1e-9, 0.1), ValueError, "proxy"),

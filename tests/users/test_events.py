@@ -633,7 +633,10 @@ def test_an_empty_id_is_refused_in_a_file(
 def test_words_for_nothing_are_users_when_they_are_text(
     tmp_path: Path, reader: str, make: Callable[[Any], Any]
 ) -> None:
-    log = {"who": ["NULL", "nan", "None", "NA", " "], "won": [1, 1, 1, 1, 1]}
+    log: dict[str, list[Any]] = {
+        "who": ["NULL", "nan", "None", "NA", " "],
+        "won": [1, 1, 1, 1, 1],
+    }
     lines = "".join(f"{who},1\n" for who in log["who"])
     for table in (
         make(log),

@@ -34,7 +34,7 @@ def tables(draw, sizes=SIZES, counts=COUNTS, most_rows=30):
 
 def counted(users, name_of=int):
     """The number of users under each name of a size, by a loop in Python."""
-    total = Counter()
+    total: Counter[int] = Counter()
     for k, count in zip(users.k.tolist(), users.counts.tolist(), strict=True):
         total[name_of(k)] += count
     return total
@@ -242,7 +242,7 @@ def test_cohorts_have_the_numbers_asked_for(split):
 
 @given(splits())
 def test_every_user_is_in_one_cohort(split):
-    together = Counter()
+    together: Counter[tuple[int, int]] = Counter()
     for cohort in cohorts_of(split):
         rows = cohort.k.tolist(), cohort.successes.tolist(), cohort.counts.tolist()
         for k, successes, count in zip(*rows, strict=True):
@@ -286,7 +286,7 @@ def test_chance_decides_between_users_of_one_size():
     # 24 * 1e-10 for a random seed; this one is fixed.
     rng, draws = np.random.default_rng(1), 3000
     users = Users([7] * 6 + [9], range(7), [1] * 7)
-    seen = [Counter(), Counter()]
+    seen: list[Counter[int]] = [Counter(), Counter()]
     for _ in range(draws):
         top, _, bottom = split_by_size(users, 2, 2, rng)
         seen[0].update(top.successes.tolist())

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from hetlit import sizes
+from tests.odd import odd
 
 RNG = np.random.default_rng(0)
 MANY = 10**12
@@ -43,7 +44,7 @@ def test_what_is_not_a_number_is_refused_by_name(value):
 
 
 def test_narrow_numbers_are_plain_ones():
-    n, half = np.uint8(200), np.float16(1.5)
+    n, half = odd(np.uint8(200)), odd(np.float16(1.5))
 
     def rng():
         return np.random.default_rng(3)
@@ -51,7 +52,7 @@ def test_narrow_numbers_are_plain_ones():
     for found, known in (
         (sizes.equal(n, n), sizes.equal(200, 200)),
         (sizes.harmonic(n), sizes.harmonic(200)),
-        (sizes.two_level(n, np.int8(3), n), sizes.two_level(200, 3, 200)),
+        (sizes.two_level(n, odd(np.int8(3)), n), sizes.two_level(200, 3, 200)),
         (sizes.geometric(n, n, rng()), sizes.geometric(200, 200.0, rng())),
         (sizes.zipf(n, half, n, rng()), sizes.zipf(200, 1.5, 200, rng())),
         (

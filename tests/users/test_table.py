@@ -35,6 +35,7 @@ from hetlit.theory.populations import (
 from hetlit.theory.variance import user_variance
 from hetlit.users.simulate import sample_users
 from hetlit.users.table import Users
+from tests.odd import odd
 
 
 def close(sample: Any, expected: float) -> bool:
@@ -266,7 +267,7 @@ def test_the_means_are_fresh_each_time() -> None:
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.int32, float])
-def test_the_input_is_copied_and_not_modified(kind: type) -> None:
+def test_the_input_is_copied_and_not_modified(kind: Any) -> None:
     k, successes, counts = (np.array(x, dtype=kind) for x in ([3, 2], [1, 2], [5, 6]))
     users = Users(k, successes, counts)
     assert all(array.flags.writeable for array in (k, successes, counts))
@@ -644,7 +645,7 @@ def test_two_points_are_drawn_with_their_weight() -> None:
         (lambda: Constant(-0.1), ValueError, "p must be a number in"),
         (lambda: Constant(1.1), ValueError, "p must be a number in"),
         (lambda: Constant(math.nan), ValueError, "p must be a number in"),
-        (lambda: Constant("0.3"), TypeError, "p must be a number in"),
+        (lambda: Constant(odd("0.3")), TypeError, "p must be a number in"),
         (lambda: Constant(True), TypeError, "p must be a number in"),
         (lambda: Beta(0.0, 0.01), ValueError, "mean must be a number strictly"),
         (lambda: Beta(1.0, 0.01), ValueError, "mean must be a number strictly"),
@@ -653,22 +654,22 @@ def test_two_points_are_drawn_with_their_weight() -> None:
         (lambda: Beta(0.3, -0.1), ValueError, "variance must be a number strictly"),
         (lambda: Beta(0.3, 0.21), ValueError, "variance must be a number strictly"),
         (lambda: Beta(0.3, math.inf), ValueError, "variance must be a number"),
-        (lambda: Beta(0.3, None), TypeError, "variance must be a number strictly"),
+        (lambda: Beta(0.3, odd(None)), TypeError, "variance must be a number strictly"),
         (lambda: TruncatedGaussian(0.0, 0.1), ValueError, "mean must be a number"),
         (lambda: TruncatedGaussian(1.0, 0.1), ValueError, "mean must be a number"),
-        (lambda: TruncatedGaussian("a", 0.1), TypeError, "mean must be a number"),
+        (lambda: TruncatedGaussian(odd("a"), 0.1), TypeError, "mean must be a number"),
         (lambda: TruncatedGaussian(0.3, 0.0), ValueError, "sd must be a finite"),
         (lambda: TruncatedGaussian(0.3, -1.0), ValueError, "sd must be a finite"),
         (lambda: TruncatedGaussian(0.3, math.inf), ValueError, "sd must be a finite"),
         (lambda: TruncatedGaussian(0.3, math.nan), ValueError, "sd must be a finite"),
-        (lambda: TruncatedGaussian(0.3, None), TypeError, "sd must be a finite"),
+        (lambda: TruncatedGaussian(0.3, odd(None)), TypeError, "sd must be a finite"),
         (lambda: TruncatedGaussian(1e-12, 2.0), ValueError, "mean 1e-12 is too extr"),
         (lambda: TwoPoint(-0.1, 0.9, 0.5), ValueError, "low must be a number in"),
         (lambda: TwoPoint(0.1, 1.1, 0.5), ValueError, "high must be a number in"),
         (lambda: TwoPoint(0.9, 0.1, 0.5), ValueError, "high must be a number in"),
         (lambda: TwoPoint(0.1, 0.9, 1.5), ValueError, "weight must be a number in"),
         (lambda: TwoPoint(0.1, 0.9, -0.5), ValueError, "weight must be a number in"),
-        (lambda: TwoPoint(0.1, 0.9, "x"), TypeError, "weight must be a number in"),
+        (lambda: TwoPoint(0.1, 0.9, odd("x")), TypeError, "weight must be a number in"),
     ],
 )
 def test_impossible_populations_are_refused(
@@ -810,15 +811,15 @@ BIG = 2**70
     ("make", "error", "message"),
     [
         (lambda: sizes.equal(0, 1), ValueError, "n must be a whole number"),
-        (lambda: sizes.equal(2.0, 1), TypeError, "n must be a whole number"),
+        (lambda: sizes.equal(odd(2.0), 1), TypeError, "n must be a whole number"),
         (lambda: sizes.equal(True, 1), TypeError, "n must be a whole number"),
-        (lambda: sizes.equal("2", 1), TypeError, "n must be a whole number"),
+        (lambda: sizes.equal(odd("2"), 1), TypeError, "n must be a whole number"),
         (lambda: sizes.equal(2, 0), ValueError, "k must be a whole number"),
-        (lambda: sizes.equal(2, 1.5), TypeError, "k must be a whole number"),
+        (lambda: sizes.equal(2, odd(1.5)), TypeError, "k must be a whole number"),
         (lambda: sizes.equal(2, BIG), ValueError, "k must be a whole number"),
         (lambda: sizes.harmonic(0), ValueError, "n must be a whole number"),
         (lambda: sizes.harmonic(-3), ValueError, "n must be a whole number"),
-        (lambda: sizes.harmonic(None), TypeError, "n must be a whole number"),
+        (lambda: sizes.harmonic(odd(None)), TypeError, "n must be a whole number"),
         (lambda: sizes.two_level(0, 0, 1), ValueError, "n must be a whole number"),
         (lambda: sizes.two_level(2, -1, 1), ValueError, "heavy must be a whole"),
         (lambda: sizes.two_level(2, 3, 1), ValueError, "heavy must be at most n = 2"),
@@ -828,14 +829,14 @@ BIG = 2**70
         (lambda: sizes.geometric(2, 0.9, RNG), ValueError, "mean must be at least 1"),
         (lambda: sizes.geometric(2, math.nan, RNG), ValueError, "mean must be"),
         (lambda: sizes.geometric(2, math.inf, RNG), ValueError, "mean must be"),
-        (lambda: sizes.geometric(2, "2", RNG), TypeError, "mean must be"),
-        (lambda: sizes.geometric(2, 2.0, None), TypeError, "rng must be"),
+        (lambda: sizes.geometric(2, odd("2"), RNG), TypeError, "mean must be"),
+        (lambda: sizes.geometric(2, 2.0, odd(None)), TypeError, "rng must be"),
         (lambda: sizes.zipf(0, 1.0, 5, RNG), ValueError, "n must be a whole number"),
         (lambda: sizes.zipf(2, 0.0, 5, RNG), ValueError, "exponent must be a finite"),
         (lambda: sizes.zipf(2, -1.0, 5, RNG), ValueError, "exponent must be a finite"),
         (lambda: sizes.zipf(2, 1.0, 0, RNG), ValueError, "k_max must be a whole"),
-        (lambda: sizes.zipf(2, 1.0, 5.0, RNG), TypeError, "k_max must be a whole"),
-        (lambda: sizes.zipf(2, 1.0, 5, 7), TypeError, "rng must be"),
+        (lambda: sizes.zipf(2, 1.0, odd(5.0), RNG), TypeError, "k_max must be a whole"),
+        (lambda: sizes.zipf(2, 1.0, 5, odd(7)), TypeError, "rng must be"),
         (lambda: sizes.lognormal(0, 1, 1, 5, RNG), ValueError, "n must be a whole"),
         (lambda: sizes.lognormal(2, 0.0, 1, 5, RNG), ValueError, "median must be"),
         (lambda: sizes.lognormal(2, math.inf, 1, 5, RNG), ValueError, "median must be"),
@@ -843,7 +844,7 @@ BIG = 2**70
         (lambda: sizes.lognormal(2, 1, math.nan, 5, RNG), ValueError, "sigma must be"),
         (lambda: sizes.lognormal(2, 1, 1, 0, RNG), ValueError, "k_max must be a whole"),
         (lambda: sizes.lognormal(2, 1, 1, BIG, RNG), ValueError, "k_max must be"),
-        (lambda: sizes.lognormal(2, 1, 1, 5, None), TypeError, "rng must be"),
+        (lambda: sizes.lognormal(2, 1, 1, 5, odd(None)), TypeError, "rng must be"),
     ],
 )
 def test_impossible_sizes_are_refused(

@@ -62,7 +62,7 @@ class Quiet(np.random.Generator):
         super().__init__(np.random.PCG64(seed))
         self.scales: list[float] = []
 
-    def laplace(self, loc: float = 0.0, scale: float = 1.0, size: Any = None) -> float:
+    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         self.scales.append(scale)
         return loc
 
@@ -444,7 +444,7 @@ def test_releasing_at_once_takes_half_the_noise_of_releasing_one_by_one() -> Non
 class Loud(Quiet):
     """Adds so much to the sum and subtracts so much from the count that both drown."""
 
-    def laplace(self, loc: float = 0.0, scale: float = 1.0, size: Any = None) -> float:
+    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         self.scales.append(scale)
         return loc - 1e9 * scale
 

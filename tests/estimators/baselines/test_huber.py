@@ -29,6 +29,7 @@ from hetlit.estimators.baselines.huber import (
 )
 from hetlit.privacy.selection import exponential_probabilities
 from hetlit.users.groups import by_size
+from tests.odd import odd
 from tests.transcripts import Transcript
 
 
@@ -293,7 +294,7 @@ def test_a_plan_is_made_of_sizes_and_names_its_parts() -> None:
     assert (plan.cap, plan.steps) == (other.cap, other.steps)
     parts: list[Any] = [plan.sizes, plan.cap, plan.steps, plan.weights]
     with pytest.raises(TypeError, match="positional"):
-        HuberPlan(*parts, plan.thresholds)
+        odd(HuberPlan)(*parts, plan.thresholds)
 
 
 @given(tables(), st.floats(0.1, 5), st.integers(1, 40), st.data())

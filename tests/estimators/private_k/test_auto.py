@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from hetlit.estimators.spread import spread_histogram
 from hetlit.privacy.noise import SecureNoiseUnavailable
 from hetlit.privacy.selection import median_utilities
 from hetlit.users.groups import by_size_class, classes_up_to
+from tests.odd import odd
 
 K_MAX = 6
 RECORDS = [(k, s) for k in range(1, K_MAX + 1) for s in range(k + 1)]
@@ -152,7 +154,7 @@ def test_all_four_paths_are_taken_where_they_should_be():
 
     def path(k, epsilon):
         users = sample_users(Beta(0.3, 0.0004), k, rng)
-        options = {"k_max": 2000, "rng": rng, "trace": True}
+        options: dict[str, Any] = {"k_max": 2000, "rng": rng, "trace": True}
         return estimate_histogram_ratio(users, epsilon, **options).trace.path
 
     assert path(sizes.equal(100, 10), 1.0) == "plain"
@@ -225,10 +227,10 @@ def test_bad_input_is_refused_by_name():
     with pytest.raises(ValueError, match=r"k_max must be.*public bound.*capped"):
         estimate_histogram_ratio(users, 1.0, k_max=4, rng=rng)
     with pytest.raises(TypeError, match="k_max"):
-        estimate_histogram_ratio(users, 1.0, k_max=4.5, rng=rng)
+        estimate_histogram_ratio(users, 1.0, k_max=odd(4.5), rng=rng)
     with pytest.raises(ValueError, match="epsilon"):
         estimate_histogram_ratio(users, 0.0, k_max=5, rng=rng)
     with pytest.raises(TypeError, match="users"):
-        estimate_histogram_ratio([1, 2], 1.0, k_max=5, rng=rng)
+        estimate_histogram_ratio(odd([1, 2]), 1.0, k_max=5, rng=rng)
     with pytest.raises(SecureNoiseUnavailable):
         estimate_histogram_ratio(users, 1.0, k_max=5)

@@ -310,7 +310,7 @@ def test_algorithm_3_is_not_private_as_claimed() -> None:
     offset = -math.log(2 * delta)  # the published sign, in units of the largest v
     event = 0.9 + 0.036
 
-    def chances(users: Users) -> dict[tuple[float, float, int], float]:
+    def chances(users: Users) -> dict[Any, float]:
         """Return the probability of each triple of first guesses."""
         most, _, least = published_cohorts(users.k, top, bottom)
         has_one = any(users.successes[user] == 1 for user in least)
@@ -402,8 +402,10 @@ class Even(np.random.Generator):
     def permutation(self, x: Any, axis: int = 0) -> Any:
         return x
 
-    def hypergeometric(self, good: Any, bad: Any, size: Any) -> Any:
-        return np.asarray(good) * size // (np.asarray(good) + bad)
+    def hypergeometric(
+        self, ngood: Any, nbad: Any, nsample: Any, size: Any = None
+    ) -> Any:
+        return np.asarray(ngood) * nsample // (np.asarray(ngood) + nbad)
 
 
 class Forced(Simulated):

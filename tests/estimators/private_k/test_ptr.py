@@ -33,6 +33,7 @@ from hetlit.estimators.private_k.sums import (
     ratio_plan,
     ratio_statistics,
 )
+from tests.odd import odd
 
 QUICK = settings(max_examples=60)
 EVERYONE = [(k, ones) for k in range(1, 5) for ones in range(k + 1)]
@@ -85,7 +86,7 @@ class Case:
     """A plan, and for all tables of a world what it says and how it moves."""
 
     world: World
-    arguments: tuple[Any, ...]
+    arguments: tuple[float, float, int]
     width: Any
     plan: RatioPlan
     weights: np.ndarray
@@ -372,7 +373,7 @@ def test_test_and_release_together_cost_both_epsilons_and_delta(
 def test_test_and_release_at_epsilon_each_are_not_epsilon_together() -> None:
     # As in Algorithm 3: a hundred users, one of whom loses all her data but a zero.
     epsilon, delta = 1.0, 1e-6
-    guess = {"alpha": 0.0, "width": lambda k: 0.3 / np.sqrt(k)}
+    guess: dict[str, Any] = {"alpha": 0.0, "width": lambda k: 0.3 / np.sqrt(k)}
     base = Users([4, 4, 4], [4, 0, 2], [45, 45, 10])
     other = Users([4, 4, 4, 1], [4, 0, 2, 0], [44, 45, 10, 1])
     threshold = math.log(1 / (2 * delta)) / epsilon
@@ -411,7 +412,7 @@ def zipf_users(n: int = 5000) -> Users:
 
 
 def run(users: Users, epsilon: float = 2.0, **more: Any) -> Any:
-    options = {"delta": 1e-6, "rng": np.random.default_rng(0)} | more
+    options: Any = {"delta": 1e-6, "rng": np.random.default_rng(0)} | more
     return estimate_private_k(users, epsilon, k_max=500, method="ptr", **options)
 
 
@@ -423,7 +424,7 @@ class Scripted(np.random.Generator):
         self.noises = list(noises)
         self.scales: list[float] = []
 
-    def laplace(self, loc: float = 0.0, scale: float = 1.0, size: Any = None) -> Any:
+    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         self.scales.append(scale)
         return self.noises.pop(0)
 
@@ -527,7 +528,7 @@ def test_delta_has_no_default_of_its_own() -> None:
             rng=np.random.default_rng(0),
         )
     with pytest.raises(TypeError, match="delta"):
-        estimate_ptr(zipf_users(100), 1.0, k_max=500)
+        odd(estimate_ptr)(zipf_users(100), 1.0, k_max=500)
 
 
 @pytest.mark.parametrize("proposal", [-1.0, math.nan, math.inf, "x"])

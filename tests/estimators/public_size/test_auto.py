@@ -334,6 +334,7 @@ def test_shares_add_up_to_epsilon(users: Users, epsilon: float) -> None:
     held = by_size_class(users).sizes
     plan = adaptive_plan(held, epsilon, cautious_mean(held, epsilon))
     assume(plan is not None)  # about half of them
+    assert plan is not None
     shares = [
         plan.mean_epsilon,
         plan.moment_epsilon,

@@ -269,7 +269,7 @@ def test_the_first_variance_has_the_whole_epsilon_and_no_more(
     monkeypatch.setattr(
         "hetlit.estimators.public_size.paper.published_users_needed", lambda *_: 0
     )
-    options = {"third_moment": 1e-3} if method == "paper" else {}
+    options: dict[str, Any] = {"third_moment": 1e-3} if method == "paper" else {}
     source = Scripted()
     ledger = estimate_public_size(
         twenty_users(), 1.75, method=method, rng=source, **options
@@ -662,7 +662,7 @@ def log_likelihood(release: Callable[[Any], Any], answers: list[float]) -> float
     return transcript.log_likelihood
 
 
-TRANSCRIPTS = {
+TRANSCRIPTS: dict[str, list[tuple[float, ...]]] = {
     "cohorts": list(itertools.product((-0.3, 0.9), (0, 4, -1), (-1.0, 2.0))),
     # Its variance is not released.
     "paper": list(itertools.product((-0.3, 0.9), (-1.0, 2.0))),
@@ -676,7 +676,7 @@ def test_no_neighbour_changes_the_likelihood_of_a_run_by_more_than_epsilon(
     # The sizes leave no choice of first samples or of shared ones, and the pairing is
     # fixed: what is left is exact.
     epsilon = 1.5
-    options = {"variance_users": 4} if method == "cohorts" else {}
+    options: dict[str, Any] = {"variance_users": 4} if method == "cohorts" else {}
 
     def run(users: Users, transcript: tuple[float, ...]) -> float:
         return log_likelihood(

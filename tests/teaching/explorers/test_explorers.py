@@ -69,7 +69,9 @@ def test_its_chapter_has_a_cell_that_shows_it_and_that_the_build_does_not_run(ex
     page = page_of(f"book/{explorer.chapter}")
     (cell,) = (c for c in page.cells if f'explore("{explorer.name}")' in c.source)
     assert cell.cell_type == "code"
-    assert CALL.search(cell.source)["name"] == explorer.name
+    call = CALL.search(cell.source)
+    assert call
+    assert call["name"] == explorer.name
     assert cell.metadata["tags"] == EXPLORE_TAGS
     assert cell.outputs == []
 
@@ -146,7 +148,8 @@ def test_a_picture_is_a_function_of_its_parameters(explorer):
 @every_explorer
 def test_every_mark_can_be_seen_somewhere_and_named_marks_have_one_look(explorer):
     points = some_points(explorer, 12, np.random.default_rng(3))
-    seen, looks = {}, {}
+    seen: dict[tuple[int, int], bool] = {}
+    looks: dict[str, set[str]] = {}
     for point in [explorer.defaults, *points]:
         for i, panel in enumerate(explorer.at(**point).panels):
             for j, mark in enumerate(panel.marks):

@@ -19,7 +19,7 @@ from hetlit.teaching.explorers.first_guesses import (
     CELLS,
     FINE,
     MEAN,
-    RATIO,
+    GRID_RATIO,
     SAMPLES,
     SD,
     SHARES,
@@ -33,8 +33,9 @@ from hetlit.teaching.explorers.first_guesses import (
 from hetlit.teaching.explorers.picture import coordinates
 from hetlit.theory.populations import Beta
 from hetlit.theory.weights import release_variance
+from tests.explorers import values_of
 
-SLIDER, USERS, EPSILONS = (parameter.values for parameter in BUDGET.parameters)
+SLIDER, USERS, EPSILONS = values_of(BUDGET.parameters)
 
 
 def ratios(shares, users, epsilon, with_users=False):
@@ -71,7 +72,7 @@ def test_guesses_of_the_spread_stay_within_the_factor():
     rng = np.random.default_rng(11)
     pairs, runs = 300, 400
     eta = median_rank_error(pairs, 1.0, 0.05, CELLS)
-    most = RATIO * rank_factor(eta) ** 2 * 0.01
+    most = GRID_RATIO * rank_factor(eta) ** 2 * 0.01
     values = np.clip(rng.normal(0.5, 0.1, size=(runs, 2 * pairs)), 0.0, 1.0)
     guesses = [
         initial_variance(row, 1.0, k=100, inflation=1.0, rng=rng) for row in values

@@ -30,8 +30,9 @@ from hetlit.teaching.explorers.ideal import (
 )
 from hetlit.teaching.explorers.picture import coordinates, number
 from hetlit.theory.widths import standard_width
+from tests.explorers import values_of
 
-LEVELS, EPSILONS = (parameter.values for parameter in THRESHOLD.parameters)
+LEVELS, EPSILONS = values_of(THRESHOLD.parameters)
 # The chapter's population, user by user.
 HELD = np.sort(sizes.harmonic(1000))
 VARIANCE = user_variance(HELD, 0.5, 0.001)
@@ -147,6 +148,7 @@ def test_every_number_of_the_reading_is_what_it_says(epsilon):
         said = re.search(
             r"The best threshold(?:,| is) ([\d.]+)( or less)?[,;]", reading
         )
+        assert said
         assert said[1] == best
         assert bool(said[2]) == (best == "2")
         if found := re.search(r"([\d.]+)% larger", reading):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,8 +29,9 @@ from hetlit.teaching.explorers.lower_bounds import (
     over_bound,
 )
 from hetlit.teaching.explorers.picture import coordinates, number, percent
+from tests.explorers import values_of
 
-GRID = list(itertools.product(*(p.values for p in LOWER_BOUND.on_page)))
+GRID = list(itertools.product(*values_of(LOWER_BOUND.on_page)))
 
 
 def ratios(users: int, spread: float) -> np.ndarray:
@@ -96,7 +98,7 @@ def test_variances_are_those_that_the_estimators_announce(epsilon: float) -> Non
     k = np.repeat(SIZES, users * SHARES // 100)
     drawn = sample_users(Beta(MEAN, spread**2), k, rng)
     ideal, plain, free = over_bound(users, spread, epsilon)
-    known = {"p": MEAN, "var_p": spread**2, "width": np.ones_like}
+    known: dict[str, Any] = {"p": MEAN, "var_p": spread**2, "width": np.ones_like}
     trace = estimate_ideal(
         drawn, epsilon=epsilon, weights="optimal", rng=rng, trace=True, **known
     ).trace

@@ -37,7 +37,8 @@ def test_every_mark_is_what_it_says(size, spread, p):
     assert np.allclose(total["y"], user_variance(total["x"], p, spread**2))
     assert np.allclose(coins["y"] + spread**2, total["y"])
     variance = user_variance(size, p, spread**2)
-    assert (user["x"], user["y"]) == ([size], pytest.approx([variance]))
+    assert user["x"] == [size]
+    assert user["y"] == pytest.approx([variance])
 
 
 @pytest.mark.parametrize("size", HELD)
@@ -52,7 +53,9 @@ def test_every_number_of_the_reading_is_what_it_says(size, spread, p):
     assert f"standard deviation {sd}; " in reading
     assert f"as much as {worth} with one sample." in reading
     # Some shares are 37.5%, which may be written as 37% or 38%.
-    share = re.search("; (.*) of the variance comes from the coins", reading)[1]
+    found = re.search("; (.*) of the variance comes from the coins", reading)
+    assert found
+    share = found[1]
     assert share in {percent(coins / variance + off) for off in (-1e-9, 0.0, 1e-9)}
     assert (share == "100%") == (spread == 0)
 

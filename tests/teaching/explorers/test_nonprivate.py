@@ -8,8 +8,9 @@ import pytest
 from hetlit import sizes, user_variance
 from hetlit.teaching.explorers.nonprivate import SIZES, STEPS, WEIGHTS, P, weights
 from hetlit.teaching.explorers.picture import coordinates, number, percent
+from tests.explorers import values_of
 
-TIMES, SPREADS = (parameter.values for parameter in WEIGHTS.parameters)
+TIMES, SPREADS = values_of(WEIGHTS.parameters)
 
 
 def marks_of(times, spread):

@@ -17,8 +17,9 @@ from hetlit.teaching.explorers.privacy import (
     best_attacks,
     right_by_majority,
 )
+from tests.explorers import values_of
 
-EPSILONS, ANSWERS = (parameter.values for parameter in ATTACKER.parameters)
+EPSILONS, ANSWERS = values_of(ATTACKER.parameters)
 GRID = list(itertools.product(EPSILONS, ANSWERS))
 
 

@@ -38,6 +38,7 @@ from hetlit.teaching.explorers.private_k import (
     table,
 )
 from hetlit.theory.widths import standard_width
+from tests.explorers import values_of
 
 META = Beta(MEAN, SPREAD**2)
 BUDGETS = [float(e) for e in SECRET_SIZES.parameters[1].values]
@@ -229,7 +230,7 @@ def test_the_distance_and_the_chance_are_what_marks_and_reading_say(
     assert (np.diff(bounds) >= 0).all()
     distance = int(np.sum(bounds <= proposal)) - 1
     place = max(distance, 1)
-    for epsilon, delta in itertools.product(*(p.values for p in PTR.parameters[1:])):
+    for epsilon, delta in itertools.product(*values_of(PTR.parameters[1:])):
         bar = math.log(1 / (2 * delta)) / epsilon
         noisy = stats.laplace(scale=1 / epsilon)
         chance = noisy.sf(bar - distance)

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from hetlit.estimators.baselines import median_truncation, pooled_mean, user_mea
 from hetlit.estimators.public_size.auto import Plans, expected_variance, make_plans
 from hetlit.estimators.result import Trace
 from hetlit.teaching.draw import draw
-from hetlit.teaching.explorers.picture import number
+from hetlit.teaching.explorers.picture import Points, number
 from hetlit.teaching.explorers.who_wins import (
     CAP,
     EPSILONS,
@@ -81,7 +82,7 @@ def test_methods_without_guesses_come_close_to_their_variances_when_simulated(
     rng = np.random.default_rng(n)
     runs = tables(n, skew, spread, 300, rng)
     assert plans(n, skew, epsilon).adaptive is None
-    options = {"rng": rng, "trace": True}
+    options: dict[str, Any] = {"rng": rng, "trace": True}
     methods: dict[str, Callable[[Users], Trace]] = {
         "plain mean": lambda users: user_mean(users, epsilon, **options).trace,
         "median": lambda users: median_truncation(users, epsilon, **options).trace,
@@ -189,7 +190,10 @@ def test_every_cell_is_given_to_the_simplest_of_the_best(
         won[next(name for name in variances if variances[name] <= enough)].append(
             (n, epsilon)
         )
-    shown = {m.name: list(zip(m.x, m.y, strict=True)) for m in panel.marks}
+    shown = {}
+    for mark in panel.marks:
+        assert isinstance(mark, Points)
+        shown[mark.name] = list(zip(mark.x, mark.y, strict=True))
     assert shown == won
     # And nothing beats the plain mean at the lower left.
     assert (100, 0.03) in won["plain mean"]

@@ -5,7 +5,7 @@ import pytest
 
 from hetlit import Users
 from hetlit.teaching.figures import concentration as plots
-from tests.figures import EveryFigure, lines, notes, same
+from tests.figures import EveryFigure, lines, notes, panels, same
 
 K = np.array([1, 10, 100, 1000])
 P = 0.3
@@ -114,7 +114,7 @@ def test_width_panels_draw_the_same_names_and_leave_gaps():
         assert np.allclose(one[1], 1)
         for line, values in zip(drawn, GAPS.values(), strict=True):
             assert np.allclose(line[1], values, equal_nan=True)
-    legend = figure.axes[0].get_legend()
+    legend = panels(figure)[0].get_legend()
     assert [text.get_text() for text in legend.get_texts()] == list(GAPS)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hetlit.teaching.figures import first_guesses as plots
-from tests.figures import EveryFigure, lines, notes, same
+from tests.figures import EveryFigure, lines, notes, panels, same
 
 FACTORS = np.array([1 / 64, 1.0, 64.0])
 SHIFTS = np.array([-0.1, 0.0, 0.3])
@@ -21,7 +21,7 @@ SHARES = {
     "squares": (np.array([0, 0.1, 0.8, 1]), np.full(4, 0.03)),
     "median": (np.ones(4), np.full(4, 0.001)),
 }
-EDGES = 2.0 ** np.arange(-4, 1)
+EDGES = np.power(2.0, np.arange(-4, 1))
 MASSES = np.array([0.1, 0.2, 0.32, 0.2])
 BINS = {
     "left": (MASSES, (MASSES + 0.01, np.full(4, 0.01)), 0.2),
@@ -33,7 +33,7 @@ USERS = {"offered": 22.8, "one difference": 413_328.0, "an answer": 3.3e11}
 K = np.array([2, 10, 1000])
 MOMENTS = {"one": np.array([1.2, 1.5, 1.6]), "other": np.array([2.4, 1.8, 1.7])}
 MOMENT_BOUNDS = {"loose": np.full(3, 54.0), "tighter": np.array([30.0, 18, 14])}
-GRID = 2.0 ** np.arange(-5, 1)
+GRID = np.power(2.0, np.arange(-5, 1))
 STEPS = np.array([0, 0.1, 0.3, 0.6, 0.9, 1])
 LAWS = {"few": np.full(6, 1 / 6), "many": np.array([0, 0, 0.1, 0.8, 0.1, 0])}
 LOSSES = {"by rank": np.array([0.5, 1, 5]), "at random": np.array([0.3, 0.1, 0])}
@@ -116,7 +116,7 @@ def test_mean_errors_draws_every_bound_and_what_happened_with_its_error():
 
 def test_variance_wedge_shades_one_plus_minus_c_and_draws_both_sides():
     figure = plots.variance_wedge(C, RATIOS)
-    (wedge,) = figure.axes[0].collections
+    (wedge,) = panels(figure)[0].collections
     heights = wedge.get_paths()[0].vertices[:, 1]
     assert (heights.min(), heights.max()) == (0, 2)
     sides = [side for pair in RATIOS.values() for side in pair]
@@ -138,7 +138,7 @@ def test_squares_and_median_draws_the_formula_and_both_simulations():
 def test_difference_bins_draws_masses_between_edges_and_marks_the_deviation():
     figure = plots.difference_bins(EDGES, BINS)
     for axes, (title, (masses, simulated, sd)) in zip(
-        figure.axes, BINS.items(), strict=True
+        panels(figure), BINS.items(), strict=True
     ):
         bars = axes.patches
         assert np.allclose([bar.get_height() for bar in bars], masses)
@@ -185,7 +185,7 @@ def test_median_choice_draws_the_shares_the_laws_and_the_target():
     assert same(shares, GRID, STEPS)
     assert set(half[1]) == {0.5}
     assert set(target[0]) == {0.2}
-    stairs = figure.axes[1].patches
+    stairs = panels(figure)[1].patches
     for step, law in zip(stairs, LAWS.values(), strict=True):
         values, edges, _ = step.get_data()
         assert np.allclose(values, law)

@@ -5,7 +5,7 @@ import pytest
 
 from hetlit import Users
 from hetlit.teaching.figures import ideal as plots
-from tests.figures import EveryFigure, lines, notes, same
+from tests.figures import EveryFigure, lines, notes, panels, same
 
 ROWS = {"people": (0.0095, 0.0014), "best": (0.0065, 0.047)}
 USERS = Users(k=[2, 2, 100], successes=[0, 1, 60], counts=[3, 5, 1])
@@ -69,7 +69,7 @@ def test_intervals_end_at_zero_and_one():
     assert same(low, K, [0, 0.1, 0.3])
     assert same(high, K, [1, 0.9, 0.7])
     assert np.allclose(middle[1], 0.5)
-    _, discs = figure.axes[0].collections
+    _, discs = panels(figure)[0].collections
     assert discs.get_offsets().tolist() == [[2, 0], [2, 0.5], [100, 0.6]]
     areas = discs.get_sizes()
     assert np.allclose(areas / areas[2], [3, 5, 1])
@@ -101,7 +101,7 @@ def test_weight_curves_name_the_lower_of_two_close_ones_below_its_end():
     figure = plots.weight_curves(K, WEIGHTS)
     for drawn, values in zip(lines(figure), WEIGHTS.values(), strict=True):
         assert same(drawn, K, values)
-    heights = [text.get_va() for text in figure.axes[0].texts]
+    heights = [text.get_va() for text in panels(figure)[0].texts]
     assert notes(figure) == list(WEIGHTS)
     assert heights == ["bottom", "bottom", "top"]
 
@@ -142,7 +142,7 @@ def test_families_and_clipping_bias_draw_each_curve():
 
 def test_prediction_check_draws_two_standard_errors_and_ratios():
     figure = plots.prediction_check(EPSILON, PREDICTED, SIMULATED, 4e-4)
-    for axes, unit in zip(figure.axes, (1.0, PREDICTED), strict=True):
+    for axes, unit in zip(figure.axes, (np.ones(4), PREDICTED), strict=True):
         ((points, _, (spans,)),) = axes.containers
         low, high = np.array(spans.get_segments())[:, :, 1].T
         assert np.allclose(points.get_ydata(), SIMULATED[0] / unit)

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from hetlit.teaching.figures import landing
-from tests.figures import EveryFigure
+from tests.figures import EveryFigure, panels
 
 ASSETS = Path(__file__).parents[3] / "book" / "assets"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -24,7 +24,7 @@ class TestEveryFigure(EveryFigure):
 
 def test_overview_weights_are_fair_shares_and_its_laws_are_private():
     figure = landing.overview()
-    _, middle, right = figure.axes
+    _, middle, right = panels(figure)
     weights = [bar.get_width() for bar in middle.containers[0]]
     assert np.isclose(np.mean(weights), 1)
     samples = [bar.get_width() for bar in middle.containers[1]]

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from hetlit.teaching.figures import lower_bounds as plots
-from tests.figures import EveryFigure, lines, notes, same
+from tests.figures import EveryFigure, lines, notes, panels, same
 
 RATE = np.linspace(0.05, 0.95, 37)
 SHARE = RATE * (1 - RATE) / 50
@@ -117,7 +117,7 @@ def test_slopes_of_the_fan_at_p_are_the_scores():
 
 
 def test_likelier_curves_are_darker():
-    curves = plots.score_fans([5], 0.3).axes[0].lines[:-1]
+    curves = panels(plots.score_fans([5], 0.3))[0].lines[:-1]
     chances = stats.binom.pmf(np.arange(6), 5, 0.3)
     seen = np.flatnonzero(chances > 0.02 * chances.max())
     darkness = [curve.get_alpha() for curve in curves]
@@ -192,7 +192,7 @@ def test_variance_ratios_name_every_curve():
     assert np.allclose(one[1], 1)
     for line, values in zip(drawn, VARIANCES.values(), strict=True):
         assert same(line, EPSILON, values)
-    legend = figure.axes[0].get_legend()
+    legend = panels(figure)[0].get_legend()
     assert [text.get_text() for text in legend.get_texts()] == list(VARIANCES)
 
 

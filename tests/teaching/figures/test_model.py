@@ -5,7 +5,7 @@ import pytest
 
 from hetlit import Users, user_variance
 from hetlit.teaching.figures import model as plots
-from tests.figures import EveryFigure, lines, notes, same
+from tests.figures import EveryFigure, lines, notes, panels, same
 
 K = np.array([1, 10, 100, 1000])
 P, VAR_P = 0.3, 0.01
@@ -43,7 +43,7 @@ class TestEveryFigure(EveryFigure):
 
 def test_funnel_draws_one_disc_per_distinct_row_with_its_count_as_area():
     figure = plots.funnel(USERS, P)
-    (discs,) = figure.axes[0].collections
+    (discs,) = panels(figure)[0].collections
     assert discs.get_offsets().tolist() == [[1, 0], [4, 0.25], [900, 1 / 3]]
     areas = discs.get_sizes()
     assert np.allclose(areas / areas[2], [5, 3, 1])
@@ -94,7 +94,7 @@ def test_sandwich_draws_the_variance_between_its_bounds():
     assert same(coins, K, Q / K)
     assert same(people, K, VAR_P)
     assert np.allclose(corner[0], Q / VAR_P)
-    (band,) = figure.axes[0].collections
+    (band,) = panels(figure)[0].collections
     heights = band.get_paths()[0].vertices[:, 1]
     larger = np.maximum(Q / K, VAR_P)
     assert np.isclose(heights.min(), larger.min())

@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 
 from hetlit.teaching.figures import nonprivate as plots
-from tests.figures import EveryFigure, lines, notes, same
+from tests.figures import EveryFigure, lines, notes, panels, same
 
 SPREADS = np.array([0.0, 0.1, 0.2])
 DEVIATIONS = {"people": np.array([3.0, 3.1, 3.3]), "samples": np.array([1.0, 4.0, 9.0])}
 MARKS = {"people": 0.5, "best": 0.75, "samples": 0.98}
-RATIOS = {"equal": {"people": 1.0, "samples": 1.0}, "few": {"people": 2, "samples": 9}}
+RATIOS = {
+    "equal": {"people": 1.0, "samples": 1.0},
+    "few": {"people": 2.0, "samples": 9.0},
+}
 K = np.array([100, 1, 10])
 WEIGHTS = {
     "samples": K / 111,
@@ -101,7 +104,7 @@ def test_corner_costs_stay_in_a_band_that_closes_at_the_truth():
     figure = plots.corner_costs(CORNERS, COSTS, 21.0)
     for drawn, values in zip(lines(figure), COSTS.values(), strict=False):
         assert same(drawn, CORNERS, values)
-    (band,) = figure.axes[0].collections
+    (band,) = panels(figure)[0].collections
     corners = band.get_paths()[0].vertices
     at = {x: corners[np.isclose(corners[:, 0], x), 1] for x in CORNERS}
     assert np.allclose(at[21.0], 1)

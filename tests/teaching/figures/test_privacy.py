@@ -1,5 +1,7 @@
 """Figures of the chapter "User-level privacy from scratch" draw what they are given."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -38,7 +40,7 @@ LOSSES = {"user": np.ones(3), "sample": 1.0 * K}
 OUTCOMES = np.arange(1, 4)
 LAW, OTHER = np.array([0.2, 0.5, 0.3]), np.array([0.3, 0.4, 0.3])
 ANSWERS = np.arange(1, 10)
-RIGHT = 0.5 + 0.05 * ANSWERS
+RIGHT = 0.5 + 0.05 * ANSWERS.astype(float)
 LIMIT = 1 / (1 + np.exp(-ANSWERS / 2.0))
 BEFORE = {"Ada": 9, "Bea": 5, "Cai": 5, "Dan": 2}
 AFTER = BEFORE | {"Ada": 1}
@@ -154,7 +156,7 @@ def test_noise_variance_draws_twice_the_square_of_the_scale_and_the_square():
 
 def test_event_and_user_draws_equal_names_alike():
     figure = plots.event_and_user(K, ERRORS, LOSSES)
-    colours = {}
+    colours: dict[str, Any] = {}
     for panel, series in enumerate((ERRORS, LOSSES)):
         for line, (name, values) in zip(
             figure.axes[panel].lines, series.items(), strict=True

@@ -13,7 +13,7 @@ from hetlit.privacy.ledger import (
     Step,
 )
 from hetlit.teaching.figures import private_k as plots
-from tests.figures import EveryFigure, lines, notes, same
+from tests.figures import EveryFigure, lines, notes, panels, same
 
 BEFORE, AFTER = [1, 2, 3], [100, 2, 3]
 SHARES = np.array([0.2, 0.3, 0.5]), np.array([0.9, 0.04, 0.06])
@@ -116,7 +116,7 @@ def test_scale_ratio_draws_both_densities_and_the_log_of_their_ratio():
 def test_order_statistic_laws_write_the_price_above_each_probability():
     figure = FIGURES["order_statistic_laws"]()
     for axes, (rank, (utilities, chances)) in zip(
-        figure.axes, LAWS.items(), strict=True
+        panels(figure), LAWS.items(), strict=True
     ):
         assert axes.get_title() == f"rank {rank}"
         assert np.allclose([bar.get_height() for bar in axes.patches], chances)
@@ -171,7 +171,7 @@ def test_pass_probabilities_draw_the_chances_the_bar_and_delta():
 
 def test_rank_cohorts_outline_those_who_change_cohorts():
     figure = FIGURES["rank_cohorts"]()
-    for axes, (name, k) in zip(figure.axes, TABLES.items(), strict=True):
+    for axes, (name, k) in zip(panels(figure), TABLES.items(), strict=True):
         order = [user for group in COHORTS[name] for user in group]
         assert [bar.get_height() for bar in axes.patches] == [k[u] for u in order]
         outlined = [
@@ -186,7 +186,7 @@ def test_rank_cohorts_outline_those_who_change_cohorts():
 
 def test_loss_parts_start_where_the_one_before_ended():
     figure = FIGURES["loss_parts"]()
-    bars = figure.axes[0].patches
+    bars = panels(figure)[0].patches
     assert np.allclose([bar.get_width() for bar in bars], list(PARTS.values()))
     assert np.allclose([bar.get_x() for bar in bars], [0, 1, 2, 3, 3.3])
     assert notes(figure)[4:] == ["3.5", "claimed", "proved"]
@@ -202,7 +202,7 @@ def test_claimed_and_found_draws_both_and_writes_what_was_found():
 
 def test_ledgers_stack_the_steps_of_each_cohort():
     figure = FIGURES["ledgers"]()
-    axes = figure.axes[0]
+    axes = panels(figure)[0]
     names = [text.get_text() for text in axes.get_yticklabels()]
     assert names == ["cohorts: few", "cohorts: final", "together"]
     drawn = [
@@ -250,7 +250,7 @@ def test_every_step_of_the_library_has_a_kind():
 
 def test_size_histogram_shows_noisy_counts_only_where_they_are_believed():
     figure = FIGURES["size_histogram"]()
-    top, bottom = figure.axes
+    top, bottom = panels(figure)
     assert [bar.get_height() for bar in top.patches] == COUNTS.tolist()
     assert [bar.get_x() for bar in top.patches] == STARTS.tolist()
     points, clear = lines(figure, 0)
@@ -261,7 +261,7 @@ def test_size_histogram_shows_noisy_counts_only_where_they_are_believed():
 
 def test_accuracy_draws_roots_with_two_standard_errors_and_predictions():
     figure = FIGURES["accuracy"]()
-    axes = figure.axes[0]
+    axes = panels(figure)[0]
     for bars, (values, errors) in zip(axes.containers, SIMULATED.values(), strict=True):
         points, _, (spans,) = bars
         root = np.sqrt(values)
