@@ -226,7 +226,7 @@ def beta_binomial_information(k: Any, mean: float, concentration: float) -> Any:
         # The root first: a square can overflow where its product with pmf does not.
         return float(np.sum((np.sqrt(pmf) * (score - pmf @ score)) ** 2))
 
-    return _per_size(k, 10**7, check.MOST_DRAWN, information)
+    return _per_size(k, check.MOST_SIZES, check.MOST_DRAWN, information)
 
 
 def truncated_gaussian_information(mean: float, sd: float, *, k: Any = None) -> Any:

@@ -275,7 +275,7 @@ def exact_beta_binomial_width(
         check.total_size("k", sizes)
         return np.array([width(int(size)) for size in sizes])
 
-    return _for_distinct(k, 10**7, widths)
+    return _for_distinct(k, check.MOST_SIZES, widths)
 
 
 def _beta_binomial_tails(k: int, mean: float, total: float) -> tuple[Floats, Floats]:

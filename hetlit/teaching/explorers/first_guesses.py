@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hetlit.estimators.first_guesses import median_rank_error, rank_factor
+from hetlit.estimators.first_guesses import GRID_RATIO, median_rank_error, rank_factor
 from hetlit.estimators.spread import ERRORS_OF_MEAN, REACH
 from hetlit.privacy.selection import log_grid
 from hetlit.teaching.explorers.explorer import Explorer, Parameter
@@ -21,15 +21,14 @@ from hetlit.teaching.explorers.picture import (
     percent,
     whole,
 )
-from hetlit.theory.variance import user_variance
+from hetlit.theory.variance import plain_variance, user_variance
 
 # Users with 100 samples each, and the grid of `initial_variance` for them.  Their means
 # have a symmetric law, so that clipping around the middle takes as much from above as
 # from below: widths cost noise, and bias can be left out.
 SAMPLES, MEAN, SPREAD = 100, 0.5, 0.02
 SD = np.sqrt(user_variance(SAMPLES, MEAN, SPREAD**2))
-RATIO = 2.0**0.25
-CELLS = len(log_grid(1.0 / (4.0 * SAMPLES), 1.0, RATIO))
+CELLS = len(log_grid(1.0 / (4.0 * SAMPLES), 1.0, GRID_RATIO))
 SHARES = np.geomspace(0.005, 0.6, 49)
 FINE = np.geomspace(0.005, 0.6, 120)
 
@@ -45,7 +44,7 @@ def final_variance(share: Any, n: int, epsilon: float, *, with_users: bool) -> A
         users, budget, rest = n * share / 2.0, epsilon, n * (1.0 - share)
     error = np.sqrt(SD**2 / users + 2.0 / (users * budget) ** 2)
     rank_error = median_rank_error(users / 2.0, budget, 0.05, CELLS)
-    reach = REACH * SD * np.sqrt(RATIO) * rank_factor(rank_error)
+    reach = REACH * SD * np.sqrt(GRID_RATIO) * rank_factor(rank_error)
     # Around the middle, this much of an interval is within [0, 1].
     width = np.minimum(1.0, 2.0 * (reach + ERRORS_OF_MEAN * error))
     return SD**2 / rest + 2.0 * (width / (n * (1.0 - share) * epsilon)) ** 2
@@ -53,7 +52,8 @@ def final_variance(share: Any, n: int, epsilon: float, *, with_users: bool) -> A
 
 def variance_without(n: int, epsilon: float) -> float:
     """Return the variance of the mean with intervals [0, 1] and no first guesses."""
-    return float(SD**2 / n + 2.0 / (n * epsilon) ** 2)
+    q, k = MEAN * (1.0 - MEAN), np.array([float(SAMPLES)])
+    return plain_variance(k, [1], q, SPREAD**2, n, epsilon)
 
 
 def budget(*, share: float, users: int, epsilon: float) -> Picture:

@@ -25,7 +25,7 @@ from hetlit.teaching.explorers.picture import (
     whole,
 )
 from hetlit.theory.bounds import dp_cramer_rao
-from hetlit.theory.variance import user_variance
+from hetlit.theory.variance import plain_variance, user_variance
 from hetlit.theory.weights import optimal_weights
 
 MEAN = 0.3
@@ -44,7 +44,8 @@ def over_bound(n: int, spread: float, epsilon: float) -> tuple[float, float, flo
     variances = user_variance(SIZES, MEAN, spread**2)
     bound = dp_cramer_rao(1.0 / variances, epsilon, counts=counts)
     _, ideal = optimal_weights(variances, np.ones(4), epsilon, counts=counts)
-    plain = float(counts @ variances) / n**2 + 2.0 / (n * epsilon) ** 2
+    q = MEAN * (1.0 - MEAN)
+    plain = plain_variance(SIZES, counts, q, spread**2, n, epsilon)
     open_to_all = 1.0 / float(np.sum(counts / variances))
     return ideal / bound, plain / bound, open_to_all / bound
 

@@ -21,6 +21,7 @@ from functools import lru_cache
 import numpy as np
 
 from hetlit.check import Floats, Integers
+from hetlit.estimators.clipped_mean import BETA
 from hetlit.estimators.first_guesses import initial_mean_error
 from hetlit.estimators.ideal import plan_ideal
 from hetlit.estimators.private_k.ptr import (
@@ -42,14 +43,13 @@ from hetlit.teaching.explorers.picture import (
     upright,
 )
 from hetlit.theory.populations import Beta
-from hetlit.theory.variance import user_variance
+from hetlit.theory.variance import plain_variance, user_variance
 from hetlit.users.groups import Sizes
 from hetlit.users.simulate import sample_users
 
 MEAN, SPREAD = 0.3, 0.02
 N, K_MAX, EXPONENT = 10_000, 2000, 1.5
 CAPS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 1000, 2000)
-BETA = 0.05
 # A curve over all caps needs no more than these.
 DRAWN = np.unique(np.geomspace(1, K_MAX, 49).round().astype(np.int64))
 
@@ -64,11 +64,11 @@ def profile() -> tuple[Integers, Integers]:
     return held, counts
 
 
-def plain_variance(epsilon: float) -> float:
+def plain_prediction(epsilon: float) -> float:
     """Return the variance of the plain mean of user means."""
     held, counts = profile()
-    sampling = float(counts @ user_variance(held, MEAN, SPREAD**2)) / N**2
-    return sampling + 2.0 / (N * epsilon) ** 2
+    q = MEAN * (1.0 - MEAN)
+    return plain_variance(held.astype(np.float64), counts, q, SPREAD**2, N, epsilon)
 
 
 def public_prediction(epsilon: float) -> tuple[float, Floats]:
@@ -99,7 +99,7 @@ def private_prediction(cap: int, epsilon: float) -> float:
 
 def secret_sizes(*, cap: int, epsilon: float) -> Picture:
     """Return standard errors with public and private sizes, and the weights."""
-    plain = math.sqrt(plain_variance(epsilon))
+    plain = math.sqrt(plain_prediction(epsilon))
     variance, weights = public_prediction(epsilon)
     public = math.sqrt(variance)
     private = np.sqrt([private_prediction(int(c), epsilon) for c in DRAWN])

@@ -28,7 +28,7 @@ from hetlit.teaching.explorers.picture import (
     number,
 )
 from hetlit.theory.populations import Beta
-from hetlit.theory.variance import user_variance
+from hetlit.theory.variance import plain_variance
 from hetlit.users.groups import Sizes, by_size, by_size_class
 from hetlit.users.table import Users
 
@@ -80,8 +80,8 @@ def standard_errors(n: int, epsilon: float, spread: float) -> tuple[float, float
     """
     counts = n * SHARES // 100
     held = Sizes(SIZES.astype(np.float64), counts)
-    variances = user_variance(SIZES, MEAN, spread**2)
-    plain = float(counts @ variances) / n**2 + 2.0 / (n * epsilon) ** 2
+    q = MEAN * (1.0 - MEAN)
+    plain = plain_variance(held.k, counts, q, spread**2, n, epsilon)
     ideal = plan_ideal(held, MEAN, spread**2, epsilon).objective
     return math.sqrt(plain), math.sqrt(ideal)
 

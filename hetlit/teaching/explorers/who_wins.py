@@ -29,7 +29,7 @@ from hetlit.estimators.ideal import plan_ideal
 from hetlit.estimators.public_size.auto import Plans, expected_variance, make_plans
 from hetlit.teaching.explorers.explorer import Explorer, Parameter
 from hetlit.teaching.explorers.picture import Axis, Panel, Picture, Points, number
-from hetlit.theory.variance import user_variance
+from hetlit.theory.variance import plain_variance, user_variance
 from hetlit.users.groups import Sizes, by_size_class
 from hetlit.users.table import Users
 
@@ -67,7 +67,7 @@ def plans(n: int, skew: float, epsilon: float) -> Plans:
 def simple_variances(n: int, skew: float, spread: float, epsilon: float) -> list[float]:
     """Return the exact variances of the plain mean, median truncation and the cap."""
     held, counts = groups(n, skew).k, groups(n, skew).counts
-    plain = float(counts @ user_variance(held, MEAN, spread**2)) / n**2
+    q = MEAN * (1.0 - MEAN)
     half = (n + 1) // 2
     above = np.cumsum(counts[::-1])[::-1]
     middle = float(held[np.flatnonzero(above >= half)[-1]])
@@ -76,7 +76,7 @@ def simple_variances(n: int, skew: float, spread: float, epsilon: float) -> list
     total = float(counts @ given)
     capped = counts @ (given**2 * user_variance(given, MEAN, spread**2)) / total**2
     return [
-        plain + 2.0 / (n * epsilon) ** 2,
+        plain_variance(held, counts, q, spread**2, n, epsilon),
         median + 2.0 / (half * epsilon) ** 2,
         float(capped) + 2.0 * (float(given.max()) / (total * epsilon)) ** 2,
     ]
