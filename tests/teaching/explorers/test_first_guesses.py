@@ -12,14 +12,13 @@ import pytest
 from scipy import optimize, stats
 
 from hetlit import initial_variance, user_variance
-from hetlit.estimators.first_guesses import median_rank_error, rank_factor
+from hetlit.estimators.first_guesses import GRID_RATIO, median_rank_error, rank_factor
 from hetlit.estimators.spread import ERRORS_OF_MEAN, REACH
 from hetlit.teaching.explorers.first_guesses import (
     BUDGET,
     CELLS,
     FINE,
     MEAN,
-    GRID_RATIO,
     SAMPLES,
     SD,
     SHARES,

@@ -6,8 +6,8 @@ from matplotlib.colors import to_hex
 
 from hetlit import Users
 from hetlit.teaching.figures import public_size as plots
-from hetlit.teaching.figures.style import INK
-from tests.figures import EveryFigure, lines, notes, same
+from hetlit.teaching.looks import INK
+from tests.figures import EveryFigure, lines, notes, panels, same
 
 RATIOS = np.array([0.25, 1.0, 4.0, 16.0])
 COSTS = np.array([1.0, 1.1, 2.0, 5.5])
@@ -116,7 +116,7 @@ def test_final_step_draws_intervals_in_the_order_of_sizes_and_weights_times_n():
 
 def test_moves_ring_exactly_the_users_who_changed_cohort():
     figure = FIGURES["moves"]()
-    squares = figure.axes[0].lines
+    squares = panels(figure)[0].lines
     ringed = [
         (float(s.get_xdata()[0]), float(s.get_ydata()[0]))
         for s in squares
@@ -141,13 +141,13 @@ def test_size_condition_shades_what_is_allowed_and_draws_shares_in_per_cent():
     assert same(first, TAKEN, 100 * KEPT["flat"])
     assert same(second, TAKEN, 100 * KEPT["steep"])
     assert np.allclose(needed[1], 25)
-    (band,) = figure.axes[0].collections
+    (band,) = panels(figure)[0].collections
     assert np.isclose(band.get_paths()[0].vertices[:, 1].max(), LIMIT.max())
 
 
 def test_constants_multiply_along_each_bar_and_write_the_product():
     figure = plots.constants(CHAINS)
-    bars = figure.axes[0].patches
+    bars = panels(figure)[0].patches
     ends = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in bars]
     assert np.allclose(ends[:3], [(1, 8), (8, 722), (722, 11_552)])
     assert np.allclose(ends[3:], [(1, 1.25), (1.25, 2.5)])
@@ -161,7 +161,7 @@ def test_constants_multiply_along_each_bar_and_write_the_product():
 
 def test_comparison_draws_lines_and_points_with_two_standard_errors():
     figure = FIGURES["comparison"]()
-    (axes,) = figure.axes
+    (axes,) = panels(figure)
     drawn = lines(figure)
     assert same(drawn[0], N, CURVES["theory"])
     assert same(drawn[1], N, CURVES["other"])
