@@ -67,7 +67,7 @@ def user_mean(
     >>> user_mean(users, 1.0, rng=np.random.default_rng(0), trace=True).trace.noiseless
     0.6
     """
-    users, epsilon, source = _checked(users, epsilon, rng)
+    users, epsilon, source = _checked(users, epsilon, rng, trace)
     means = sum(
         float(np.dot(users.successes[rows] / users.k[rows], users.counts[rows]))
         for rows in blocks(users)
@@ -115,7 +115,7 @@ def pooled_mean(
     >>> round(trace.noiseless, 4), round(trace.sensitivity, 6)
     (0.2079, 0.00099)
     """
-    users, epsilon, source = _checked(users, epsilon, rng)
+    users, epsilon, source = _checked(users, epsilon, rng, trace)
     samples = sum_over_rows(users.k, users.counts)
     return _laplace_mean(
         sum_over_rows(users.successes, users.counts) / samples,
@@ -161,7 +161,7 @@ def median_truncation(
     >>> print(estimate.ledger.cohorts[0])
     Cohort(name='upper half', users=50, chosen_by='most samples, 3 or more')
     """
-    users, epsilon, source = _checked(users, epsilon, rng)
+    users, epsilon, source = _checked(users, epsilon, rng, trace)
     half = (users.n + 1) // 2
     upper, fewest = most_data(users, half, source.chance)
     size = min(fewest, MOST_SIZES)
@@ -234,10 +234,10 @@ def contribution_bounding(
     >>> [step.name for step in estimate.ledger.steps]
     ['cap', 'sum and count']
     """
-    users, epsilon, source = _checked(users, epsilon, rng)
-    cap_share = check.strictly_between("cap_share", cap_share, 0.0, 1.0)
+    users, epsilon, source = _checked(users, epsilon, rng, trace)
+    cap_share = check.share("cap_share", cap_share)
     if count_share is not None:
-        count_share = check.strictly_between("count_share", count_share, 0.0, 1.0)
+        count_share = check.share("count_share", count_share)
     private = isinstance(cap, str)
     if private:
         check.one_of("cap", cap, ("private",))
@@ -364,6 +364,9 @@ def _laplace_mean(
     return Estimate(value, account.ledger(), parts if trace else None)
 
 
-def _checked(users: Any, epsilon: Any, rng: Any) -> tuple[Users, float, NoiseSource]:
+def _checked(
+    users: Any, epsilon: Any, rng: Any, trace: Any
+) -> tuple[Users, float, NoiseSource]:
     users = check_users(users)
+    check.flag("trace", trace)
     return users, check.epsilon(epsilon), source_of(rng)

@@ -179,7 +179,7 @@ def binomial_information(k: Any, p: float) -> Any:
     >>> binomial_information([1, 10], p=0.5)
     array([ 4., 40.])
     """
-    p = check.strictly_between("p", p, 0.0, 1.0)
+    p = check.strictly_between("p", p, 1e-100, 1.0)
     values = _sizes(k, 2**62) / (p * (1.0 - p))
     return values if values.ndim else float(values)
 
@@ -194,7 +194,7 @@ def beta_binomial_information(k: Any, mean: float, concentration: float) -> Any:
     Parameters
     ----------
     k : a whole number from 1 to 10^7, or an array of them of shape (rows,); the
-        time is proportional to the sum of the distinct ones, at most 10^8
+        time is proportional to the sum of the distinct ones, at most 10^7
     mean : strictly between 0 and 1
     concentration : m = a + b, from 1e-100 to 1e100; see `Beta.concentration`
 

@@ -133,7 +133,8 @@ def half_widths_of(
     if not callable(width):
         raise TypeError(f"width must be a function of sizes, not {width!r}")
     try:
-        values = np.asarray(width(k), dtype=np.float64)
+        # A copy: a width may be computed in place.
+        values = np.asarray(width(k.copy()), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"width must return numbers: {error}") from error
     if values.shape not in ((), k.shape):

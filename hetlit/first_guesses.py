@@ -58,6 +58,10 @@ def noisy_mean(
 ) -> float:
     """Return total/n with Laplace noise, for n numbers in [0, 1] with this total."""
     account = single_step(epsilon, rng)
+    n = check.integer("n", n, 1)
+    total = check.secret("total", total)
+    if not 0.0 <= total <= n * (1.0 + 1e-9):
+        raise ValueError("total must be that of n numbers in [0, 1]")
     return account.laplace("mean", total / n, 1.0 / n, account.left)
 
 
@@ -91,7 +95,7 @@ def initial_mean_error(n: int, epsilon: float, beta: float) -> float:
     """
     n = check.integer("n", n, 1)
     epsilon = check.epsilon(epsilon)
-    beta = check.strictly_between("beta", beta, 0.0, 1.0)
+    beta = check.chance("beta", beta)
     sampling = math.sqrt(math.log(4.0 / beta) / (2.0 * n))
     return sampling + math.log(2.0 / beta) / (epsilon * n)
 
@@ -133,7 +137,7 @@ def initial_variance(
     """
     account = single_step(epsilon, rng)
     k = check.integer("k", k, 1)
-    inflation = check.positive("inflation", inflation)
+    inflation = check.amount("inflation", inflation)
     means = unit_interval("values", values)
     differences = paired_differences(means, account.source.chance)
     variance = variance_of_differences(

@@ -80,6 +80,7 @@ def estimate_ideal(
     epsilon = check.epsilon(epsilon)
     alpha = check.at_least("alpha", alpha, 0.0)
     weights = check.one_of("weights", weights, ("paper", "optimal"))
+    trace = check.flag("trace", trace)
     source = source_of(rng)
 
     groups = by_size(users)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from . import check
-from .check import MOST_SIZES, MOST_USERS, Floats, Integers
+from .check import MOST_DRAWN, MOST_SIZES, MOST_USERS, Floats, Integers
 from .populations import MetaDistribution
 
 
@@ -179,7 +179,7 @@ class Users:
 
     def expanded(self) -> Users:
         """Return the same users, one row each; for small n."""
-        if self.n > 10**8:
+        if self.n > MOST_DRAWN:
             raise ValueError(f"n = {self.n} users are too many to expand")
         times = self.counts.astype(np.intp)  # 32 bits in a browser
         k, successes = (np.repeat(values, times) for values in (self.k, self.successes))
@@ -282,7 +282,9 @@ def sample_users(meta: MetaDistribution, k: Any, rng: np.random.Generator) -> Us
     """
     sizes = check.integers("k", k, 1)
     rng = check.generator("rng", rng)
-    if not hasattr(meta, "sample"):
-        raise TypeError(f"meta must be a meta-distribution, not {meta!r}")
+    if isinstance(meta, type) or not hasattr(meta, "sample"):
+        raise TypeError(
+            f"meta must be a meta-distribution, not of type {type(meta).__name__}"
+        )
     rates = meta.sample(len(sizes), rng)
     return Users(sizes, rng.binomial(sizes, rates))

@@ -35,6 +35,7 @@ def estimate_nonprivate_ideal(
     """
     users = check_users(users)
     p, var_p = check.mean_and_variance(p, var_p)
+    trace = check.flag("trace", trace)
     q = p * (1.0 - p) or 1.0 / (4.0 * users.n)
     value, parts = _inverse_variance_mean(users, q, var_p)
     ledger = not_private(users.n, "weighted mean")
@@ -72,6 +73,7 @@ def estimate_nonprivate(
     """
     users = check_users(users)
     rng = check.generator("rng", rng)
+    debias, trace = check.flag("debias", debias), check.flag("trace", trace)
     top = max(2, math.ceil(math.log(users.n)))
     bottom = users.n // 10
     if bottom < 1 or top + bottom >= users.n:

@@ -135,6 +135,7 @@ def estimate_ratio(
 
     Paper: Algorithm `alg.dpk`, repaired.  Chapter: Private k.
     """
+    trace = check.flag("trace", trace)
     # First mean, cap on sizes, spread between users.
     account, guesses, (weight_epsilon, offset_epsilon) = first_guesses(
         users,

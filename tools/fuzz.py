@@ -43,7 +43,11 @@ SECONDS = 5.0
 BYTES = 2 * 10**9
 INVALID = 0.5  # of all calls
 # Numbers that errors say of limits, whatever the data.
-LIMITS = {str(number) for number in (10**6, 10**7, 10**8, 2**40, 2**63 - 1)}
+LIMITS = {str(number) for number in (10**6, 10**7, 2**40, 2**63 - 1)} | {
+    f"{sign}{digits}"
+    for digits in (12, 30, 100, 250, 300)
+    for sign in ("1e+", "1e-", "1e")
+}
 FIELD = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
@@ -184,6 +188,8 @@ def wrong_error(call: Call, entry: Entry, error: Exception) -> str | None:
             return quoted(call, str(error))
         where = traceback.extract_tb(error.__traceback__)[-1]
         return f"valid, but {text} ({Path(where.filename).name}:{where.lineno})"
+    if entry.refuses is not None and re.search(entry.refuses, str(error)):
+        return quoted(call, str(error))
     asks_for_secure_noise = call.wrong == "rng" and call.arguments["rng"] is None
     if not isinstance(error, (TypeError, ValueError)) and not asks_for_secure_noise:
         return f"{call.wrong} is wrong, but {text}"

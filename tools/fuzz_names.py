@@ -7,6 +7,7 @@ in `UNCHECKED`: a test fails otherwise.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib
 import inspect
@@ -15,6 +16,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -27,12 +29,14 @@ import hetlit
 from . import fuzz_kinds as kinds
 from .fuzz_kinds import (
     ABSENT,
+    CHANCE,
     EPSILON,
     FINITE,
     FLAG,
     GENERATOR,
     INSIDE,
     PROBABILITY,
+    SHARE,
     SUCCESSES,
     TEXT,
     TYPO,
@@ -171,8 +175,10 @@ def _read(member: str, *, self: Any) -> Any:
 
 def numbers_in(answer: Any) -> Iterator[Any]:
     """Yield all numbers in an answer, as arrays; a ledger is looked at elsewhere."""
-    if isinstance(answer, (np.ndarray, np.number, float, int)):
+    if isinstance(answer, (np.ndarray, np.number, float)):
         yield np.asarray(answer)
+    elif isinstance(answer, int):  # of any length
+        yield np.asarray(float(answer))
     elif isinstance(answer, dict):
         yield from numbers_in(list(answer.values()))
     elif isinstance(answer, (list, tuple)):
@@ -332,7 +338,7 @@ def steps_of(rng: Generator, drawn: Drawn) -> tuple[Any, ...]:
     public = public_names()
     names = tuple(cohort.name for cohort in drawn["cohorts"])
     mechanism = public["Mechanism"](kind="Laplace", sensitivity=0.1, scale=0.1)
-    cost = pick(rng, (0.0, 1.0, 1e-12, 1e12, math.inf))
+    cost = pick(rng, (0.0, 1.0, 1e-12, 1e12))
     return (public["Step"]("mean", names, mechanism, cost),) * int(rng.integers(3))
 
 
@@ -364,13 +370,36 @@ ONLY_SOURCE = Kind(
     lambda rng, drawn: public_names()["Simulated"](kinds.generator_of(rng)),
     things(None, *kinds.NO_GENERATORS),
 )
-COHORTS = Kind(
-    lambda rng, drawn: cohorts_of(rng),
-    lambda rng, drawn: pick(
-        rng, (None, (), [], "few", ("few",), list(cohorts_of(rng)), 5, (None,))
-    ),
-)
-STEPS = Kind(steps_of, things(None, [], "mean", ("mean",), 5, (None,)))
+ANY = fixed(lambda rng: "anything")
+
+
+def no_cohorts(rng: Generator, drawn: Drawn) -> Any:
+    """Return what is no division into cohorts, or has a wrong part."""
+    cohort = cohorts_of(rng)[0]
+    parts = ("name", 5), ("name", []), ("users", -1), ("users", "x"), ("chosen_by", None)
+    wrong = [(dataclasses.replace(cohort, **{name: part}),) for name, part in parts]
+    others = (None, (), [], "few", ("few",), [cohort], 5, (None,), (cohort, cohort))
+    return pick(rng, (*others, *wrong))
+
+
+def no_steps(rng: Generator, drawn: Drawn) -> Any:
+    """Return what are no steps, or one with a wrong part."""
+    mechanism = public_names()["Mechanism"]
+    step = public_names()["Step"]("mean", ("few",), mechanism(kind="Laplace"), 1.0)
+    parts = {
+        "name": (None, 5, []),
+        "cohorts": ((), "few", ("all",), 5, None, [], ("few", 5)),
+        "mechanism": (None, "Laplace", mechanism(kind=5), mechanism(kind="", detail=5)),
+        "epsilon": (None, -1.0, math.nan, "1", True, 1j, [], Decimal(1)),
+        "delta": (None, -1.0, math.nan, "1", True, 1j, 1.5),
+    }
+    name = pick(rng, tuple(parts))
+    wrong = dataclasses.replace(step, **{name: pick(rng, parts[name])})
+    return pick(rng, (None, [], "mean", 5, (None,), ("mean",), *((wrong,),) * 6))
+
+
+COHORTS = Kind(lambda rng, drawn: cohorts_of(rng), no_cohorts)
+STEPS = Kind(steps_of, no_steps)
 NOTES = Kind(things((), ("a note",)), things(None, [], "note", (5,), 5))
 META = Kind(
     lambda rng, drawn: some_law(rng),
@@ -465,9 +494,18 @@ def _total(drawn: Drawn) -> int:
     return min(int(kinds.exact(counts).sum()), kinds.MOST_USERS)
 
 
+def some_shares(rng: Generator, parts: int) -> Any:
+    """Return parts of 1: equal, uneven, or as small as can be."""
+    shares = np.full(parts, 1.0 / parts)
+    if rng.random() < 0.5:
+        shares = np.maximum(rng.dirichlet(np.full(parts, 0.3)), 1e-9)
+        shares[np.argmax(shares)] -= shares.sum() - 1.0
+    return kinds.disguised(rng, shares)
+
+
 SHARES = {
     parts: Kind(
-        lambda rng, drawn, parts=parts: kinds.disguised(rng, np.full(parts, 1 / parts)),
+        lambda rng, drawn, parts=parts: some_shares(rng, parts),
         things(
             *(None, (), (1.0,), (0.5,) * parts, "0.1", [math.nan] * parts, 1.0),
             *((-1.0, 2.0) + (0.0,) * (parts - 2), np.ones((parts, 1)) / parts, len),
@@ -482,7 +520,7 @@ TRACE = FLAG.optional()
 RELEASE = {"epsilon": EPSILON, "rng": SOURCE, "trace": TRACE}
 PUBLIC = {"users": users(), **RELEASE}
 COHORTED = {"users": users(10), **RELEASE}
-BETA = INSIDE.optional()
+BETA = CHANCE.optional()
 THIRD_MOMENT = between(1e-6, 1e6).optional()
 VARIANCE_USERS = integer(2, 10**6, usual=5).optional(none=True)
 SMALL_USERS = users(1, MOST_SIZES)
@@ -491,7 +529,7 @@ BOUND = integer(
 )
 PRIVATE = {"users": SMALL_USERS, "k_max": BOUND, **RELEASE}
 PRIVATE_COHORTED = {"users": users(10, MOST_SIZES), "k_max": BOUND, **RELEASE}
-DELTA = between(0.0, 0.5, strictly=True)
+DELTA = between(1e-300, 0.5, strictly=True)
 NO_DELTA = between(0.0, 0.5).optional()
 TOO_FEW = "leaves nobody for the final one|at most 1000000"
 COHORT_OPTIONS = {"beta": BETA, "variance_users": VARIANCE_USERS, "width": WIDTH.optional()}
@@ -534,9 +572,9 @@ ORDER = {
 }
 STEP = {
     "name": TEXT,
-    "epsilon": between(1e-12, 1.0),
+    "epsilon": between(1e-100, 1.0, usual=(1e-12, 1.0), sharp=False),
     "detail": TEXT.optional(),
-    "delta": between(0.0, 0.1).optional(),
+    "delta": between(0.0, 0.1, sharp=False).optional(),
 }
 SEVERAL_STEPS = {name: kind for name, kind in STEP.items() if name != "delta"}
 
@@ -685,36 +723,22 @@ ENTRIES: dict[str, Entry] = {
     "Ledger.epsilon": Entry({"self": a_law("Ledger")}, times=1),
     "Ledger.delta": Entry({"self": a_law("Ledger")}, within(0, 1), times=1),
     "Ledger.as_dict": Entry({"self": a_law("Ledger")}, plain, times=1),
-    "Cohort": Entry({"name": TEXT, "users": integer(0), "chosen_by": TEXT}),
-    "Mechanism": Entry(
-        {
-            "kind": word("Laplace", "exponential mechanism", "nothing released"),
-            "sensitivity": between(0.0, 1e300).optional(none=True),
-            "scale": between(0.0, 1e300).optional(none=True),
-            "detail": TEXT.optional(),
-        },
-        lambda answer, arguments: ensure(str(answer), "nothing is printed"),
-    ),
+    # Records, which the ledger checks: wrong ones are among its cohorts and steps.
+    "Cohort": Entry({"name": ANY, "users": ANY, "chosen_by": ANY}, times=1),
+    "Mechanism": Entry({"kind": ANY, "sensitivity": ANY, "scale": ANY}, times=1),
     "Step": Entry(
-        {
-            "name": TEXT,
-            "cohorts": Kind(things(("few",)), things(None, (), "few", [], (5,), 5)),
-            "mechanism": Kind(
-                lambda rng, drawn: public_names()["Mechanism"](kind="Laplace"),
-                things(None, "Laplace", 5, ()),
-            ),
-            "epsilon": between(0.0, 1e12),
-            "delta": PROBABILITY.optional(),
-        }
+        {"name": ANY, "cohorts": ANY, "mechanism": ANY, "epsilon": ANY}, times=1
     ),
-    "not_private": Entry({"users": integer(1), "step": TEXT}, times=1),
+    "not_private": Entry(
+        {"users": fixed(lambda rng: 10), "step": fixed(lambda rng: "mean")}, times=1
+    ),
     "Account": Entry(
         {
-            "epsilon": between(1e-12, 1e12),
+            "epsilon": between(1e-100, 1e100),
             "neighbours": TEXT,
             "cohorts": COHORTS,
             "source": ONLY_SOURCE,
-            "delta": PROBABILITY.optional(),
+            "delta": between(0.0, FINITE).optional(),
         }
     ),
     "Account.left": Entry({"self": fixed(an_account)}, within(1, 1), times=1),
@@ -817,15 +841,15 @@ ENTRIES: dict[str, Entry] = {
     ),
     "log_grid": Entry(
         {
-            "high": between(1e-300, FINITE, usual=(1.0, 1e6), sharp=False),
-            "low": between(1e-320, lambda drawn: float(drawn["high"]) / 2, sharp=False),
+            "high": between(1e-290, 1e300, usual=(1.0, 1e6), sharp=False),
+            "low": between(1e-300, lambda drawn: float(drawn["high"]) / 2, sharp=False),
             "ratio": between(1.001, FINITE, usual=(1.01, 10.0), sharp=False),
         },
         within(0.0),
     ),
     "Estimate": Entry(
         {
-            "value": between(-1e300, 1e300, usual=(0.0, 1.0)),
+            "value": between(-FINITE, FINITE, usual=(0.0, 1.0)),
             "ledger": Kind(
                 lambda rng, drawn: drawn_instance(rng, "Ledger"), things(None, 5, {})
             ),
@@ -842,7 +866,7 @@ ENTRIES: dict[str, Entry] = {
         },
         times=1,
     ),
-    "Trace": Entry({"noiseless": PROBABILITY}, times=1),
+    "Trace": Entry({"noiseless": fixed(lambda rng: 0.5)}, times=1),
     # Building blocks
     "inverse_variance_weights": Entry(
         {
@@ -925,7 +949,7 @@ ENTRIES: dict[str, Entry] = {
     "initial_mean": Entry(
         {"first_samples": UNIT_VALUES, "epsilon": EPSILON, "rng": SOURCE}
     ),
-    "initial_mean_error": Entry({"n": N, "epsilon": EPSILON, "beta": INSIDE}, within(0)),
+    "initial_mean_error": Entry({"n": N, "epsilon": EPSILON, "beta": CHANCE}, within(0)),
     "initial_variance": Entry(
         {
             "values": kinds.array_of(
@@ -933,21 +957,21 @@ ENTRIES: dict[str, Entry] = {
             ),
             "epsilon": EPSILON,
             "k": integer(1),
-            "inflation": between(5e-324, FINITE, usual=(0.1, 10.0)).optional(),
+            "inflation": between(1e-100, 1e100, usual=(0.1, 10.0)).optional(),
             "rng": SOURCE,
         },
         within(0.0),
     ),
     "noisy_mean": Entry(
         {
-            "total": between(0.0, lambda drawn: 1.0),
             "n": N,
+            "total": between(0.0, lambda drawn: float(drawn["n"]), sharp=False),
             "epsilon": EPSILON,
             "rng": SOURCE,
         }
     ),
     "published_mean_error": Entry(
-        {"estimate": between(-FINITE, FINITE), "n": N, "epsilon": EPSILON, "beta": INSIDE},
+        {"estimate": between(-FINITE, FINITE), "n": N, "epsilon": EPSILON, "beta": CHANCE},
         within(0.0),
     ),
     "published_group_size": Entry({"third_moment": between(1e-6, 1e6)}, within(1)),
@@ -955,7 +979,7 @@ ENTRIES: dict[str, Entry] = {
         {
             "third_moment": between(1e-6, 1e6),
             "epsilon": EPSILON,
-            "beta": INSIDE,
+            "beta": CHANCE,
             "bins": integer(1),
         }
     ),
@@ -1063,8 +1087,8 @@ ENTRIES: dict[str, Entry] = {
         {
             **PUBLIC,
             "cap": integer(1, MOST_SIZES),
-            "cap_share": INSIDE.optional(),
-            "count_share": INSIDE.optional(none=True),
+            "cap_share": SHARE.optional(),
+            "count_share": SHARE.optional(none=True),
         },
         estimate(exact=False),
     ),
@@ -1072,8 +1096,8 @@ ENTRIES: dict[str, Entry] = {
         {
             **PUBLIC,
             "k_max": K_MAX,
-            "cap_share": INSIDE.optional(),
-            "count_share": INSIDE.optional(none=True),
+            "cap_share": SHARE.optional(),
+            "count_share": SHARE.optional(none=True),
         },
         estimate(exact=False),
         fixed={"cap": "private"},
@@ -1109,7 +1133,7 @@ ENTRIES: dict[str, Entry] = {
         within(0.0),
     ),
     "binomial_information": Entry(
-        {"k": sizes_of_any_shape(2**62, whole=True, flat=True), "p": INSIDE},
+        {"k": sizes_of_any_shape(2**62, whole=True, flat=True), "p": between(1e-100, 1.0, strictly=True)},
         shaped_like("k"),
     ),
     "beta_binomial_information": Entry(
