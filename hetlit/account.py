@@ -26,8 +26,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from . import check
 from .check import Floats
 from .ledger import (
@@ -78,7 +76,9 @@ class Account:
         self.epsilon = check.amount("epsilon", epsilon)
         self.delta = check.at_least("delta", delta, 0.0)
         if not isinstance(source, NoiseSource):
-            raise TypeError(f"source must be a NoiseSource, not {type(source).__name__}")
+            raise TypeError(
+                f"source must be a NoiseSource, not {type(source).__name__}"
+            )
         self.source = source
         self._ledger = Ledger(neighbours, cohorts, ())
 

@@ -39,7 +39,7 @@ MOST_SINGLE_USERS = 10**6
 HYPERGEOMETRIC_LIMIT = 10**9
 
 
-# Statistics, sensitivities and single steps of a budget: no noise scale leaves the floats.
+# Statistics, sensitivities and steps of a budget: no noise scale leaves the floats.
 AMOUNTS = (1e-100, 1e100)
 # The least part of a budget, and the least chance to fail, that anyone can ask for.
 LEAST_SHARE = 1e-9

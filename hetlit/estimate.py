@@ -44,7 +44,9 @@ class Estimate:
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", check.real("value", self.value))
         if not isinstance(self.ledger, Ledger):
-            raise TypeError(f"ledger must be a Ledger, not {type(self.ledger).__name__}")
+            raise TypeError(
+                f"ledger must be a Ledger, not {type(self.ledger).__name__}"
+            )
         if not isinstance(self._trace, (Trace, NoneType)):
             raise TypeError(f"_trace must be a Trace, not {type(self._trace).__name__}")
 

@@ -24,6 +24,8 @@ from .selection import grid_histogram, log_grid, median_utilities
 MEDIAN_OF_DIFFERENCES = gaussian.MEDIAN * math.sqrt(2.0)
 # The published estimator promises [1, 8] times the variance; this centres it there.
 PAPER_INFLATION = 8.0**0.5
+# Below this, p(1-p) is taken for 0.
+TINY = 1e-100
 # The grid of medians: four cells per octave.
 GRID_RATIO = 2.0**0.25
 
@@ -81,6 +83,15 @@ def clamped_mean(raw: float, n: int) -> tuple[float, float]:
     """
     p = min(max(raw, 0.0), 1.0)
     return p, max(p * (1.0 - p), 1.0 / (4.0 * n))
+
+
+def known_spread(p: float, n: int) -> float:
+    """Return p(1-p) of a p that is known, with the floor of `clamped_mean` next to 0.
+
+    The floor keeps variances above 0 for p next to 0 and 1.
+    """
+    q = p * (1.0 - p)
+    return q if q > TINY else 1.0 / (4.0 * n)
 
 
 def initial_mean_error(n: int, epsilon: float, beta: float) -> float:

@@ -16,13 +16,11 @@ from . import check
 from .account import Account
 from .clipped_mean import ClippedMean, Width, half_widths_of, plan_clipped_mean
 from .estimate import Estimate
+from .first_guesses import known_spread
 from .grouping import Sizes, by_size
 from .ledger import PUBLIC_SIZES, everyone
 from .model import Users, check_users, variance_of_mean
 from .noise import Randomness, source_of
-
-# Below this, p(1-p) is taken for 0.
-TINY = 1e-100
 
 
 def estimate_ideal(
@@ -107,11 +105,10 @@ def plan_ideal(
 ) -> ClippedMean:
     """Return what `estimate_ideal` plans for users of these sizes."""
     n = sizes.n
-    # A floor keeps variances above 0 for p next to 0 and 1.
-    q = p * (1.0 - p)
-    q = q if q > TINY else 1.0 / (4.0 * n)
+    q = known_spread(p, n)
     variances = variance_of_mean(sizes.k, q, var_p)
-    half_widths = alpha + half_widths_of(sizes.k, n, variances, width)
+    # Nobody is further away than 1, and sums with more could leave the floats.
+    half_widths = min(alpha, 1.0) + half_widths_of(sizes.k, n, variances, width)
     return plan_clipped_mean(
         sizes, p - half_widths, p + half_widths, variances, epsilon, weights
     )

@@ -206,8 +206,9 @@ def _check_step(step: Step) -> None:
         raise TypeError(f"steps: {step.name!r} must have a Mechanism")
     check.text("steps: the kind of a mechanism", step.mechanism.kind)
     check.text("steps: the detail of a mechanism", step.mechanism.detail)
-    for cost in (step.epsilon, step.delta):
-        if not isinstance(cost, numbers.Real) or isinstance(cost, check.NOT_NUMBERS):
+    costs: tuple[Any, ...] = (step.epsilon, step.delta)
+    for cost in costs:
+        if isinstance(cost, check.NOT_NUMBERS) or not isinstance(cost, numbers.Real):
             raise TypeError(f"steps: {step.name!r} must cost numbers")
     if not isinstance(step.cohorts, (tuple, str)):
         raise TypeError(f"steps: {step.name!r} must name its cohorts in a tuple")

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import check
 from .estimate import Estimate, Trace
-from .first_guesses import clamped_mean, first_sample_total
+from .first_guesses import clamped_mean, first_sample_total, known_spread
 from .grouping import by_size
 from .ledger import not_private
 from .model import Users, check_users, variance_of_mean
@@ -36,7 +36,7 @@ def estimate_nonprivate_ideal(
     users = check_users(users)
     p, var_p = check.mean_and_variance(p, var_p)
     trace = check.flag("trace", trace)
-    q = p * (1.0 - p) or 1.0 / (4.0 * users.n)
+    q = known_spread(p, users.n)
     value, parts = _inverse_variance_mean(users, q, var_p)
     ledger = not_private(users.n, "weighted mean")
     return Estimate(value, ledger, Trace(**parts) if trace else None)

@@ -308,7 +308,7 @@ def test_shares_of_a_budget_can_all_be_spent_and_nothing_more(spend, parts):
 @pytest.mark.parametrize("sensitivity", [0, 0.0, -1.0, math.nan, math.inf])
 def test_impossible_sensitivities_are_refused(sensitivity):
     account = account_of()
-    message = "^sensitivity must be a finite number above 0"
+    message = "^sensitivity must be a number in"
     for call in (
         lambda: account.laplace("mean", 0.5, sensitivity, 0.5),
         lambda: account.counts("histogram", np.ones(3), sensitivity, 0.5),
@@ -322,7 +322,7 @@ def test_impossible_utilities_are_refused(utility):
     account = account_of()
     refused(
         account,
-        "^utilities must be finite$",
+        "^utilities must be finite",
         lambda: account.choose("spread", [0.0, utility], 0.5),
     )
 

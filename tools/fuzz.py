@@ -37,7 +37,7 @@ from numpy.random import Generator
 import hetlit
 
 from .fuzz_kinds import ABSENT
-from .fuzz_names import ENTRIES, Arguments, Broken, Entry, ensure, finite, public_names
+from .fuzz_names import ENTRIES, Arguments, Broken, Entry, finite, public_names
 
 SECONDS = 5.0
 BYTES = 2 * 10**9
@@ -136,7 +136,7 @@ def draw(titles: list[str], seed: int, number: int) -> Call:
 
 
 def drawn_arguments(entry: Entry, wrong: str | None, rng: Generator) -> Arguments:
-    """Return arguments, one of them wrong; those that go with it go with a valid one."""
+    """Return arguments, one of them wrong; what goes with it goes with a valid one."""
     drawn: Arguments = {}
     replaced: Arguments = {}
     for name, kind in entry.kinds.items():
@@ -168,9 +168,9 @@ def judge(call: Call, thing: Any, entry: Entry, seconds: float = SECONDS) -> str
     except TooSlow:
         return f"it took more than {seconds:g} s"
     except Exception as error:
-        problem = wrong_error(call, entry, error)
-        if problem is not None:
-            return problem
+        complaint = wrong_error(call, entry, error)
+        if complaint is not None:
+            return complaint
     if time.perf_counter() - start > seconds:
         return f"it took more than {seconds:g} s"
     for name, value in call.arguments.items():
@@ -306,7 +306,8 @@ def run(
         report.names.setdefault(call.name, Tally()).add(call, took)
         report.slowest = max(report.slowest, (took, call.title))
         if problem is not None:
-            again = f"--seed {seed} --call {number}" + (f" --only {only}" if only else "")
+            again = f"--seed {seed} --call {number}"
+            again += f" --only {only!r}" if only else ""
             report.failures.append(f"{problem}\n    {call}\n    {again}")
         passed = time.monotonic() - begin
         progress(number - start + 1, calls, passed / seconds, len(report.failures))
@@ -349,9 +350,9 @@ def written(report: Report, command: str) -> str:
     lines = [
         "# Hostile input",
         "",
-        "Every public name, called with valid arguments of odd types and at the ends of",
-        "their ranges, or with one argument that is wrong. `tools/fuzz.py` says what must",
-        "come of it.",
+        "Every public name, called with valid arguments of odd types and at the ends",
+        "of their ranges, or with one argument that is wrong. `tools/fuzz.py` says",
+        "what must come of it.",
         "",
         f"- command: `{command}`",
         f"- versions: {versions}, scipy {scipy.__version__}",
@@ -367,8 +368,10 @@ def written(report: Report, command: str) -> str:
     ]
     for name, tally in sorted(report.names.items()):
         calls = tally.valid + tally.refused
-        numbers = f"{calls} | {tally.valid} | {tally.refused} | {tally.slowest * 1e3:.1f}"
-        lines.append(f"| `{name}` | {numbers} |")
+        took = f"{tally.slowest * 1e3:.1f}"
+        lines.append(
+            f"| `{name}` | {calls} | {tally.valid} | {tally.refused} | {took} |"
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -227,8 +227,9 @@ FLAG = Kind(
 
 def word(*allowed: str) -> Kind:
     """Return the kind of a choice between words."""
-    wrong = ("", "?", allowed[0].upper(), allowed[0] + " ", b"auto", None, 0, 1.5, [], {})
-    return Kind(things(*allowed), things(*wrong, np.array(["auto"]), len, True))
+    near = ("", "?", allowed[0] + " ", allowed[0][:-1])
+    other: tuple[Any, ...] = (b"auto", None, 0, 1.5, [], {}, np.array(["auto"]), len)
+    return Kind(things(*allowed), things(*near, *other, True))
 
 
 TEXT = Kind(
@@ -260,7 +261,7 @@ WIDTH = Kind(
         *(lambda k: None, lambda k: "wide", lambda k: math.nan, lambda k: -1.0),
         *(lambda k: math.inf, lambda k: 1j, lambda k: np.ones(len(k) + 1)),
         *(lambda k: np.ones((len(k), 2)), lambda: 1.0, lambda k, n: 1.0, lambda k: {}),
-        *(lambda k: [[1.0], [1.0, 2.0]], lambda k: k.astype("m8[s]")),
+        *(lambda k: [[1.0], [1.0, 2.0]], lambda k: np.ones(k.shape, "m8[s]")),
     ),
 )
 # No option has this name: an estimator must say so.
@@ -269,7 +270,15 @@ TYPO = Kind(things(ABSENT), things(None, 1, "auto"))
 
 # Randomness
 
-NO_GENERATORS = (0, 1.5, "rng", np.random.RandomState(0), np.random, [], len)
+NO_GENERATORS: tuple[Any, ...] = (
+    0,
+    1.5,
+    "rng",
+    np.random.RandomState(0),
+    np.random,
+    [],
+    len,
+)
 
 
 def generator_of(rng: Generator) -> Generator:
@@ -362,7 +371,20 @@ def broken(
     return pick(
         rng,
         (
-            *(None, "1", b"11", 1, 0.5, math.nan, [], (), np.zeros(0), {}, {1}, empty()),
+            *(
+                None,
+                "1",
+                b"11",
+                1,
+                0.5,
+                math.nan,
+                [],
+                (),
+                np.zeros(0),
+                {},
+                {1},
+                empty(),
+            ),
             *(good[:, None], [entries], [[1], [1, 2]], good[0], nested(100), len, [[]]),
             *(masked, [masked], good > 0, *others, good.astype(str), np.zeros((0, 2))),
             *(object(), [object()], np.array(None), iter(entries), *longer),
@@ -462,11 +484,22 @@ def sizes_of_any_shape(high: int, *, whole: bool, flat: bool = False) -> Kind:
         return pick(rng, shapes) if rng.random() < 0.4 else disguised(rng, sizes)
 
     def invalid(rng: Generator, drawn: Drawn) -> Any:
-        beyond = (high + 1, 2 * high) if whole else ()
-        unfit = (*beyond, 1.5) if whole else ()
+        # As floats, numbers next to a large one are the same.
+        above = high + 1 if high < 2**53 else 2 * high
+        unfit = (above, 2 * high, 1.5) if whole else ()
         if rng.random() < 0.5:
             wrong = (0, -1, 0.5, math.nan, math.inf, *unfit, [1, 0], [1, math.nan])
-            never = ("1", None, 1j, [[1], [1, 2]], b"1", object(), [None], {}, empty())
+            never: tuple[Any, ...] = (
+                "1",
+                None,
+                1j,
+                [[1], [1, 2]],
+                b"1",
+                object(),
+                [None],
+                {},
+                empty(),
+            )
             time = (np.timedelta64(1), np.array([1], "m8[s]"), True, [True], 10**400)
             return pick(rng, (*wrong, *never, *time, Decimal(2), np.ma.masked, ["1"]))
         good = some_sizes(rng, rows(rng), 1, 300)
@@ -496,7 +529,15 @@ def some_users(
     return hetlit.Users(k, some_successes(rng, k), counts)
 
 
-NOT_USERS = (None, "users", 5, [], {"k": [1], "successes": [0]}, hetlit.Users, object())
+NOT_USERS: tuple[Any, ...] = (
+    None,
+    "users",
+    5,
+    [],
+    {"k": [1], "successes": [0]},
+    hetlit.Users,
+    object(),
+)
 
 
 def users(least: int = 1, k_max: int = LARGEST) -> Kind:
