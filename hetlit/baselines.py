@@ -208,8 +208,9 @@ def contribution_bounding(
         without looking at the data; or "private", to let the data choose
     k_max : for a private cap only, the largest one allowed, at most 10^7, chosen
         without looking at the data; users may hold more
-    cap_share : the fraction of epsilon for a private cap, in (0, 1)
-    count_share : None to release sum and count at once; a fraction in (0, 1) of the
+    cap_share : the fraction of epsilon for a private cap, in (0, 1) but not within
+        1e-9 of its ends
+    count_share : None to release sum and count at once; a fraction, as that, of the
         budget for the count to release them one by one, as libraries do with 0.5
     rng : simulated noise and draws; see `hetlit.noise`
     trace : also return what happened inside, not for release

@@ -81,8 +81,8 @@ def amount(name: str, value: Any) -> float:
 
 
 def share(name: str, value: Any) -> float:
-    """Return a part of a budget as a float, strictly between 0 and 1."""
-    return strictly_between(name, value, LEAST_SHARE, 1.0 - LEAST_SHARE)
+    """Return a part of a budget as a float, neither next to nothing nor all of it."""
+    return between(name, value, LEAST_SHARE, 1.0 - LEAST_SHARE)
 
 
 def chance(name: str, value: Any, high: float = 1.0) -> float:

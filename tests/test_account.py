@@ -5,6 +5,7 @@ Nothing here is statistical: a recording source shows what noise was asked for.
 
 import json
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from hetlit.ledger import (
     Cohort,
     Mechanism,
 )
-from hetlit.noise import NoiseSource, SecureNoiseUnavailable
+from hetlit.noise import NoiseSource, SecureNoiseUnavailable, source_of
 
 FEW = Cohort("few", 10, "fewest samples")
 REST = Cohort("rest", 90, "all others")
@@ -455,3 +456,39 @@ def test_a_ledger_as_plain_data_has_every_number():
         None,
         None,
     ]
+
+
+# Doors: numbers become floats, and what is private is not shown
+
+
+def test_a_choice_takes_fractions_as_numbers():
+    account = Account(1.0, PUBLIC_SIZES, (FEW,), source_of(np.random.default_rng(0)))
+    assert account.choose("spread", [0.0, 1.0], Fraction(1, 2)) in (0, 1)
+    assert type(account.ledger().steps[0].epsilon) is float
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, 7654.5e100, "7654"], ids=repr)
+def test_statistics_that_are_no_numbers_are_refused_unseen(value):
+    account = account_of()
+    for name, call in (
+        ("statistic", lambda: account.laplace("mean", value, 1.0, 0.5)),
+        ("counts", lambda: account.counts("histogram", [value], 1.0, 0.5)),
+    ):
+        with pytest.raises((TypeError, ValueError), match=f"^{name} must") as refused:
+            call()
+        assert "7654" not in str(refused.value)
+    assert account.ledger().steps == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"epsilon": math.nan}, "epsilon"),
+        ({"delta": -1.0}, "delta"),
+        ({"source": np.random.default_rng(0)}, "source"),
+    ],
+)
+def test_accounts_are_opened_with_numbers_and_a_source(options, name):
+    known = {"epsilon": 1.0, "source": Recorder(), **options}
+    with pytest.raises((TypeError, ValueError), match=f"^{name} must be"):
+        Account(neighbours=PUBLIC_SIZES, cohorts=(FEW,), **known)

@@ -210,7 +210,7 @@ EPSILON = between(1e-12, 1e12, usual=(0.05, 20.0))
 PROBABILITY = between(0.0, 1.0)
 INSIDE = between(0.0, 1.0, strictly=True)
 CHANCE = between(1e-300, 1.0, strictly=True)  # of failure
-SHARE = between(1e-9, 1.0 - 1e-9, strictly=True)  # of a budget
+SHARE = between(1e-9, 1.0 - 1e-9)  # of a budget
 VARIANCE_OF_RATES = between(
     0.0,
     lambda drawn: float(drawn["p"]) * (1.0 - float(drawn["p"])),
