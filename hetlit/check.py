@@ -29,8 +29,8 @@ MEASURES = (1e-30, 1e30)
 # could hide her or give her away; exact sums will lift this.
 MOST_USERS = 2**40
 # Rates or sizes that are drawn or listed one by one, and the sum of the distinct sizes
-# where each costs time in proportion.
-MOST_DRAWN = 10**8
+# where each costs time in proportion: a few seconds, and less than 2 GB.
+MOST_DRAWN = 10**7
 # Every size up to k_max is an outcome, and nobody is cut to a larger one.
 MOST_SIZES = 10**7
 # Users of a cohort who are looked at one by one.
@@ -38,6 +38,12 @@ MOST_SINGLE_USERS = 10**6
 # NumPy draws hypergeometric numbers from fewer samples than this.
 HYPERGEOMETRIC_LIMIT = 10**9
 
+
+# Statistics, sensitivities and steps of a budget: no noise scale leaves the floats.
+AMOUNTS = (1e-100, 1e100)
+# The least part of a budget, and the least chance to fail, that anyone can ask for.
+LEAST_SHARE = 1e-9
+LEAST_CHANCE = 1e-300
 
 # NumPy calls a span of time a whole number.
 NOT_NUMBERS = (bool, np.bool_, np.timedelta64)
@@ -67,6 +73,35 @@ def positive(name: str, value: Any) -> float:
 def epsilon(value: Any, name: str = "epsilon") -> float:
     """Return a privacy budget as a float: the one place that says what is allowed."""
     return between(name, value, LEAST_EPSILON, MOST_EPSILON)
+
+
+def amount(name: str, value: Any) -> float:
+    """Return a sensitivity, or what a step spends, as a float."""
+    return between(name, value, *AMOUNTS)
+
+
+def share(name: str, value: Any) -> float:
+    """Return a part of a budget as a float, neither next to nothing nor all of it."""
+    return between(name, value, LEAST_SHARE, 1.0 - LEAST_SHARE)
+
+
+def chance(name: str, value: Any, high: float = 1.0) -> float:
+    """Return a probability of failure as a float, above 0 and below `high`."""
+    return strictly_between(name, value, LEAST_CHANCE, high)
+
+
+def secret(name: str, value: Any) -> float:
+    """Return a private number as a float; what is said of another does not show it."""
+    allowed = f"{name} must be a number between -{AMOUNTS[1]:g} and {AMOUNTS[1]:g}"
+    if isinstance(value, NOT_NUMBERS) or not isinstance(value, numbers.Real):
+        raise TypeError(allowed)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not abs(number) <= AMOUNTS[1]:
+        raise ValueError(allowed)
+    return number
 
 
 def at_least(name: str, value: Any, low: float) -> float:
@@ -106,6 +141,20 @@ def integer(name: str, value: Any, minimum: int, most: int | None = None) -> int
     if not minimum <= number <= (2**63 - 1 if most is None else most):
         raise ValueError(f"{name} must be {allowed}, not {_shown(value)}")
     return number
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return `value` as a bool if it is True or False, and not just as good as one."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, not {_shown(value)}")
+    return bool(value)
+
+
+def text(name: str, value: Any) -> str:
+    """Return `value` if it is text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be text, not {_shown(value)}")
+    return value
 
 
 def generator(name: str, value: Any) -> np.random.Generator:
@@ -216,6 +265,15 @@ def magnitudes(name: str, values: Any, low: float, high: float) -> Floats:
     """Return `values` as a float64 array, every entry in [low, high]."""
     array = floats(name, values, allow_zero=low == 0)
     _refuse(name, (array < low) | (array > high), f"in [{low:g}, {high:g}]")
+    return array
+
+
+def secrets(name: str, values: Any) -> Floats:
+    """Return `values` as a float64 array of numbers that are not too large."""
+    with np.errstate(over="ignore"):  # longer floats have larger numbers
+        array = np.asarray(one_dimensional(name, values), dtype=np.float64)
+    if not (np.abs(array) <= AMOUNTS[1]).all():
+        raise ValueError(f"{name} must be finite, between -1e100 and 1e100")
     return array
 
 

@@ -435,3 +435,37 @@ def test_arrays_of_the_same_length_go_together():
 def test_arrays_of_different_lengths_are_refused_with_their_lengths():
     with pytest.raises(ValueError, match="k: 3, successes: 2"):
         check.same_length(k=np.ones(3), successes=np.zeros(2))
+
+
+# What the fuzz found
+
+
+@pytest.mark.parametrize("value", [True, False, np.True_, np.False_], ids=repr)
+def test_flags_come_back_as_bools(value):
+    assert check.flag("x", value) is bool(value)
+
+
+@pytest.mark.parametrize(
+    "value", ["False", None, 1, 0.0, [], np.array([1, 2])], ids=repr
+)
+def test_what_is_as_good_as_a_flag_is_none(value):
+    refuses(TypeError, "x", check.flag, value)
+
+
+@pytest.mark.parametrize("value", [1234.5e100, math.nan, -math.inf, 10**400], ids=repr)
+def test_private_numbers_are_not_shown(value):
+    with pytest.raises(ValueError, match=r"^x must be") as refused:
+        check.secret("x", value)
+    assert "1234" not in str(refused.value)
+    refuses(TypeError, "x", check.secret, "1234")
+    refuses(
+        ValueError, "x", check.secrets, [0.0, value] if value != 10**400 else [1e101]
+    )
+
+
+def test_shares_and_chances_cannot_vanish_when_multiplied():
+    assert check.share("x", 1e-9) == 1e-9
+    assert check.chance("x", 1e-299) == 1e-299
+    for value in (0.0, 5e-324, 1.0):
+        refuses(ValueError, "x", check.share, value)
+        refuses(ValueError, "x", check.chance, value)

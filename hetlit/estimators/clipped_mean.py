@@ -133,14 +133,15 @@ def half_widths_of(
     if not callable(width):
         raise TypeError(f"width must be a function of sizes, not {width!r}")
     try:
-        values = np.asarray(width(k), dtype=np.float64)
+        values = np.asarray(width(k.copy()))  # a copy: it may be computed in place
     except (TypeError, ValueError) as error:
         raise ValueError(f"width must return numbers: {error}") from error
+    if values.dtype.kind not in "iuf":
+        raise ValueError(f"width must return numbers, not {values.dtype}")
+    values = values.astype(np.float64)
     if values.shape not in ((), k.shape):
-        raise ValueError(
-            f"width must return one half-width per size, shape {k.shape}, "
-            f"not {values.shape}"
-        )
+        # The number of sizes may be private, or a cap that was drawn.
+        raise ValueError("width must return a number, or one half-width per size")
     if not (np.isfinite(values) & (values >= 0)).all():
         raise ValueError("width must return finite half-widths of at least 0")
     return np.broadcast_to(values, k.shape)

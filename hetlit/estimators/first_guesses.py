@@ -25,6 +25,8 @@ from hetlit.users.table import Users
 MEDIAN_OF_DIFFERENCES = gaussian.MEDIAN * math.sqrt(2.0)
 # The published estimator promises [1, 8] times the variance; this centres it there.
 PAPER_INFLATION = 8.0**0.5
+# Below this, p(1-p) is taken for 0.
+TINY = 1e-100
 # The grid of medians: four cells per octave.
 GRID_RATIO = 2.0**0.25
 
@@ -59,6 +61,10 @@ def noisy_mean(
 ) -> float:
     """Return total/n with Laplace noise, for n numbers in [0, 1] with this total."""
     account = single_step(epsilon, rng)
+    n = check.integer("n", n, 1)
+    total = check.secret("total", total)
+    if not 0.0 <= total <= n * (1.0 + 1e-9):
+        raise ValueError("total must be that of n numbers in [0, 1]")
     return account.laplace("mean", total / n, 1.0 / n, account.left)
 
 
@@ -80,6 +86,15 @@ def clamped_mean(raw: float, n: int) -> tuple[float, float]:
     return p, max(p * (1.0 - p), 1.0 / (4.0 * n))
 
 
+def known_spread(p: float, n: int) -> float:
+    """Return p(1-p) of a p that is known, with the floor of `clamped_mean` next to 0.
+
+    The floor keeps variances above 0 for p next to 0 and 1.
+    """
+    q = p * (1.0 - p)
+    return q if q > TINY else 1.0 / (4.0 * n)
+
+
 def initial_mean_error(n: int, epsilon: float, beta: float) -> float:
     """Return alpha with Pr(|initial mean of n users - p| <= alpha) >= 1 - beta.
 
@@ -92,7 +107,7 @@ def initial_mean_error(n: int, epsilon: float, beta: float) -> float:
     """
     n = check.integer("n", n, 1)
     epsilon = check.epsilon(epsilon)
-    beta = check.strictly_between("beta", beta, 0.0, 1.0)
+    beta = check.chance("beta", beta)
     sampling = math.sqrt(math.log(4.0 / beta) / (2.0 * n))
     return sampling + math.log(2.0 / beta) / (epsilon * n)
 
@@ -134,7 +149,7 @@ def initial_variance(
     """
     account = single_step(epsilon, rng)
     k = check.integer("k", k, 1)
-    inflation = check.positive("inflation", inflation)
+    inflation = check.amount("inflation", inflation)
     means = unit_interval("values", values)
     differences = paired_differences(means, account.source.chance)
     variance = variance_of_differences(

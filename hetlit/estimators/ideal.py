@@ -20,6 +20,7 @@ from hetlit.estimators.clipped_mean import (
     half_widths_of,
     plan_clipped_mean,
 )
+from hetlit.estimators.first_guesses import known_spread
 from hetlit.estimators.result import Estimate
 from hetlit.privacy.account import Account
 from hetlit.privacy.ledger import PUBLIC_SIZES, everyone
@@ -27,9 +28,6 @@ from hetlit.privacy.noise import Randomness, source_of
 from hetlit.theory.variance import variance_of_mean
 from hetlit.users.groups import Sizes, by_size
 from hetlit.users.table import Users, check_users
-
-# Below this, p(1-p) is taken for 0.
-TINY = 1e-100
 
 
 def estimate_ideal(
@@ -87,6 +85,7 @@ def estimate_ideal(
     epsilon = check.epsilon(epsilon)
     alpha = check.at_least("alpha", alpha, 0.0)
     weights = check.one_of("weights", weights, ("paper", "optimal"))
+    trace = check.flag("trace", trace)
     source = source_of(rng)
 
     groups = by_size(users)
@@ -113,11 +112,10 @@ def plan_ideal(
 ) -> ClippedMean:
     """Return what `estimate_ideal` plans for users of these sizes."""
     n = sizes.n
-    # A floor keeps variances above 0 for p next to 0 and 1.
-    q = p * (1.0 - p)
-    q = q if q > TINY else 1.0 / (4.0 * n)
+    q = known_spread(p, n)
     variances = variance_of_mean(sizes.k, q, var_p)
-    half_widths = alpha + half_widths_of(sizes.k, n, variances, width)
+    # Nobody is further away than 1, and sums with more could leave the floats.
+    half_widths = min(alpha, 1.0) + half_widths_of(sizes.k, n, variances, width)
     return plan_clipped_mean(
         sizes, p - half_widths, p + half_widths, variances, epsilon, weights
     )

@@ -10,7 +10,11 @@ import math
 import numpy as np
 
 from hetlit import check
-from hetlit.estimators.first_guesses import clamped_mean, first_sample_total
+from hetlit.estimators.first_guesses import (
+    clamped_mean,
+    first_sample_total,
+    known_spread,
+)
 from hetlit.estimators.result import Estimate, Trace
 from hetlit.privacy.ledger import not_private
 from hetlit.theory.variance import variance_of_mean
@@ -36,7 +40,8 @@ def estimate_nonprivate_ideal(
     """
     users = check_users(users)
     p, var_p = check.mean_and_variance(p, var_p)
-    q = p * (1.0 - p) or 1.0 / (4.0 * users.n)
+    trace = check.flag("trace", trace)
+    q = known_spread(p, users.n)
     value, parts = _inverse_variance_mean(users, q, var_p)
     ledger = not_private(users.n, "weighted mean")
     return Estimate(value, ledger, Trace(**parts) if trace else None)
@@ -73,6 +78,7 @@ def estimate_nonprivate(
     """
     users = check_users(users)
     rng = check.generator("rng", rng)
+    debias, trace = check.flag("debias", debias), check.flag("trace", trace)
     top = max(2, math.ceil(math.log(users.n)))
     bottom = users.n // 10
     if bottom < 1 or top + bottom >= users.n:

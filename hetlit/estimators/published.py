@@ -36,7 +36,7 @@ def published_mean_error(estimate: float, n: int, epsilon: float, beta: float) -
     estimate = min(max(check.real("estimate", estimate), 0.0), 1.0)
     n = check.integer("n", n, 1)
     epsilon = check.epsilon(epsilon)
-    beta = check.strictly_between("beta", beta, 0.0, 1.0)
+    beta = check.chance("beta", beta)
     term = math.log(4.0 / beta) / n
     sampling = math.sqrt(12.0 * estimate * term + 36.0 * term**2) + 6.0 * term
     return 2.0 * max(sampling, math.log(2.0 / beta) / (epsilon * n))
@@ -45,12 +45,12 @@ def published_mean_error(estimate: float, n: int, epsilon: float, beta: float) -
 def published_group_size(third_moment: float) -> int:
     """Return the paper's phi = ceil((600 * Berry-Esseen constant * third_moment)^2).
 
-    `third_moment` bounds E|x - mean|^3 / sd^3 of the values.
+    `third_moment` bounds E|x - mean|^3 / sd^3 of the values, from 1e-6 to 1e6.
 
     >>> published_group_size(gaussian.THIRD_MOMENT)
     206664
     """
-    third_moment = check.positive("third_moment", third_moment)
+    third_moment = check.between("third_moment", third_moment, 1e-6, 1e6)
     return math.ceil((600.0 * BERRY_ESSEEN * third_moment) ** 2)
 
 
@@ -66,7 +66,7 @@ def published_users_needed(
     Paper: Lemma `histlearn` and Algorithm `algo:varianceestimate`.
     """
     epsilon = check.epsilon(epsilon)
-    beta = check.strictly_between("beta", beta, 0.0, 1.0)
+    beta = check.chance("beta", beta)
     bins = check.integer("bins", bins, 1)
     precision = 1.0 / 600.0
     noise = 8.0 / (epsilon * precision) * math.log(2.0 * bins / beta)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import Any
 
+from hetlit import check
 from hetlit.privacy.ledger import Ledger
 
 
@@ -38,6 +40,15 @@ class Estimate:
     value: float
     ledger: Ledger
     _trace: Trace | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", check.real("value", self.value))
+        if not isinstance(self.ledger, Ledger):
+            raise TypeError(
+                f"ledger must be a Ledger, not {type(self.ledger).__name__}"
+            )
+        if not isinstance(self._trace, (Trace, NoneType)):
+            raise TypeError(f"_trace must be a Trace, not {type(self._trace).__name__}")
 
     @property
     def trace(self) -> Trace:

@@ -26,8 +26,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from hetlit import check
 from hetlit.check import Floats
 from hetlit.privacy.ledger import (
@@ -51,7 +49,7 @@ class Account:
 
     Parameters
     ----------
-    epsilon, delta : what each cohort can spend
+    epsilon, delta : what each cohort can spend, epsilon in [1e-100, 1e100]
     neighbours : which tables the release must not tell apart, in words
     cohorts : a division of the users by public information
     source : where the noise comes from; see `hetlit.privacy.noise`
@@ -75,8 +73,12 @@ class Account:
         *,
         delta: float = 0.0,
     ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
+        self.epsilon = check.amount("epsilon", epsilon)
+        self.delta = check.at_least("delta", delta, 0.0)
+        if not isinstance(source, NoiseSource):
+            raise TypeError(
+                f"source must be a NoiseSource, not {type(source).__name__}"
+            )
         self.source = source
         self._ledger = Ledger(neighbours, cohorts, ())
 
@@ -108,6 +110,7 @@ class Account:
         `delta` is for a step that may fail for another reason than its noise, as the
         test of propose-test-release does; `detail` says so in the ledger.
         """
+        statistic = check.secret("statistic", statistic)
         scale = self._laplace_step(name, sensitivity, epsilon, on, delta, detail)
         return self.source.laplace(statistic, scale)
 
@@ -124,6 +127,7 @@ class Account:
 
         `sensitivity` bounds the sum of their moves.
         """
+        counts = check.secrets("counts", counts)
         scale = self._laplace_step(name, sensitivity, epsilon, on, 0.0, detail)
         return self.source.laplaces(counts, scale)
 
@@ -138,10 +142,10 @@ class Account:
         detail: str = "",
     ) -> int:
         """Return the index of an outcome, drawn by the exponential mechanism."""
-        sensitivity = check.positive("sensitivity", sensitivity)
-        values = np.asarray(utilities, dtype=np.float64)
-        if not np.isfinite(values).all():
-            raise ValueError("utilities must be finite")
+        sensitivity = check.amount("sensitivity", sensitivity)
+        epsilon = check.amount("epsilon", epsilon)
+        values = check.secrets("utilities", utilities)
+        detail = check.text("detail", detail)
         mechanism = Mechanism(kind=EXPONENTIAL, sensitivity=sensitivity, detail=detail)
         self._spend(name, epsilon, delta, mechanism, on)
         return self.source.choose(values, epsilon, sensitivity)
@@ -150,7 +154,7 @@ class Account:
         self, name: str, epsilon: float, *on: str, delta: float = 0.0, why: str
     ) -> None:
         """Charge for a step that was planned but releases nothing."""
-        mechanism = Mechanism(kind=NOTHING, detail=f": {why}")
+        mechanism = Mechanism(kind=NOTHING, detail=f": {check.text('why', why)}")
         self._spend(name, epsilon, delta, mechanism, on)
 
     def ledger(self, *notes: str) -> Ledger:
@@ -168,8 +172,9 @@ class Account:
         detail: str,
     ) -> float:
         """Write the line of a Laplace step and return the scale of its noise."""
-        sensitivity = check.positive("sensitivity", sensitivity)
-        scale = sensitivity / check.positive("epsilon", epsilon)
+        sensitivity = check.amount("sensitivity", sensitivity)
+        scale = sensitivity / check.amount("epsilon", epsilon)
+        detail = check.text("detail", detail)
         mechanism = Mechanism(
             kind=LAPLACE, sensitivity=sensitivity, scale=scale, detail=detail
         )
@@ -185,7 +190,8 @@ class Account:
         on: tuple[str, ...],
     ) -> None:
         """Write a line, before any noise is drawn, unless it overdraws a budget."""
-        epsilon = check.positive("epsilon", epsilon)
+        name, epsilon = check.text("name", name), check.amount("epsilon", epsilon)
+        delta = check.between("delta", delta, 0.0, 1.0)
         known = self._ledger
         on = on or tuple(cohort.name for cohort in known.cohorts)
         steps = (*known.steps, Step(name, on, mechanism, epsilon, delta))

@@ -20,8 +20,11 @@ Chapter: User-level privacy from scratch.
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from hetlit import check
 
 PUBLIC_SIZES = "replace one user's samples; n and every user's size k are public"
 PRIVATE_SIZES = "replace one user, her size included; n and k_max are public"
@@ -103,12 +106,17 @@ class Ledger:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        check.text("neighbours", self.neighbours)
         for name, kind in (("cohorts", Cohort), ("steps", Step), ("notes", str)):
             parts = getattr(self, name)
             if not isinstance(parts, tuple) or not all(
                 isinstance(part, kind) for part in parts
             ):
                 raise TypeError(f"{name} must be a tuple of {kind.__name__}")
+        for cohort in self.cohorts:
+            check.text("cohorts: a name", cohort.name)
+            check.text("cohorts: chosen_by", cohort.chosen_by)
+            check.integer("cohorts: users", cohort.users, 0)
         names = {cohort.name for cohort in self.cohorts}
         if not names or len(names) < len(self.cohorts):
             raise ValueError(
@@ -116,6 +124,7 @@ class Ledger:
                 f"not {self.cohorts!r}"
             )
         for step in self.steps:
+            _check_step(step)
             if not step.cohorts or not names.issuperset(step.cohorts):
                 raise ValueError(
                     f"steps: {step.name!r} must name cohorts among {sorted(names)}, "
@@ -129,9 +138,8 @@ class Ledger:
 
     def spent_on(self, cohort: str) -> tuple[float, float]:
         """Return the (epsilon, delta) that a user of this cohort can lose."""
-        names = [known.name for known in self.cohorts]
-        if cohort not in names:
-            raise ValueError(f"cohort must be one of {names}, not {cohort!r}")
+        names = tuple(known.name for known in self.cohorts)
+        cohort = check.one_of("cohort", cohort, names)
         touching = [step for step in self.steps if cohort in step.cohorts]
         epsilon = math.fsum(step.epsilon for step in touching)
         return epsilon, math.fsum(step.delta for step in touching)
@@ -190,6 +198,21 @@ def not_private(users: int, step: str) -> Ledger:
         cohorts=everyone(users),
         steps=(Step(step, ("everyone",), Mechanism(kind=NO_NOISE), math.inf),),
     )
+
+
+def _check_step(step: Step) -> None:
+    """Refuse a step whose parts are not of their types; costs are looked at later."""
+    check.text("steps: a name", step.name)
+    if not isinstance(step.mechanism, Mechanism):
+        raise TypeError(f"steps: {step.name!r} must have a Mechanism")
+    check.text("steps: the kind of a mechanism", step.mechanism.kind)
+    check.text("steps: the detail of a mechanism", step.mechanism.detail)
+    costs: tuple[Any, ...] = (step.epsilon, step.delta)
+    for cost in costs:
+        if isinstance(cost, check.NOT_NUMBERS) or not isinstance(cost, numbers.Real):
+            raise TypeError(f"steps: {step.name!r} must cost numbers")
+    if not isinstance(step.cohorts, (tuple, str)):
+        raise TypeError(f"steps: {step.name!r} must name its cohorts in a tuple")
 
 
 def _cost(epsilon: float, delta: float) -> str:

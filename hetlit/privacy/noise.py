@@ -52,7 +52,7 @@ class Simulated:
     """Noise from a NumPy generator: for study, not for release."""
 
     def __init__(self, rng: np.random.Generator) -> None:
-        self.chance = rng
+        self.chance = check.generator("rng", rng)
 
     def laplace(self, statistic: float, scale: float) -> float:
         """Return the statistic with Laplace noise."""

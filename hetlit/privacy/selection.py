@@ -32,8 +32,8 @@ def exponential_probabilities(
     array([0.75, 0.25])
     """
     epsilon = check.epsilon(epsilon)
-    sensitivity = _sensitivity(sensitivity)
-    return choice_law(_utilities(utilities), epsilon, sensitivity)
+    sensitivity = check.amount("sensitivity", sensitivity)
+    return choice_law(check.secrets("utilities", utilities), epsilon, sensitivity)
 
 
 def exponential_mechanism(
@@ -48,8 +48,8 @@ def exponential_mechanism(
     Privacy: `epsilon`, for the neighbours under which `sensitivity` holds.
     """
     account = single_step(epsilon, rng)
-    sensitivity = _sensitivity(sensitivity)
-    values = _utilities(utilities)
+    sensitivity = check.amount("sensitivity", sensitivity)
+    values = check.secrets("utilities", utilities)
     return account.choose("choice", values, account.left, sensitivity=sensitivity)
 
 
@@ -59,7 +59,8 @@ def log_grid(low: float, high: float, ratio: float) -> Floats:
     >>> log_grid(1.0, 8.0, 2.0)
     array([1., 2., 4., 8.])
     """
-    low, high = check.positive("low", low), check.positive("high", high)
+    low = check.between("low", low, 1e-300, 1e300)
+    high = check.between("high", high, 1e-300, 1e300)
     if not low < high:
         raise ValueError(f"low must be below high = {high:g}, not {low:g}")
     ratio = check.positive("ratio", ratio)
@@ -224,14 +225,3 @@ def private_order_statistic(
     account = single_step(epsilon, rng)
     utilities = order_statistic_utilities(k, rank, k_max, counts=counts)
     return 1 + account.choose("order statistic", utilities, account.left)
-
-
-def _sensitivity(value: Any) -> float:
-    return check.between("sensitivity", value, 1e-100, 1e100)
-
-
-def _utilities(values: Any) -> Floats:
-    array = np.asarray(check.one_dimensional("utilities", values), dtype=np.float64)
-    if not (np.abs(array) <= 1e100).all():
-        raise ValueError("utilities must be between -1e100 and 1e100")
-    return array

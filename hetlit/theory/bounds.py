@@ -179,7 +179,7 @@ def binomial_information(k: Any, p: float) -> Any:
     >>> binomial_information([1, 10], p=0.5)
     array([ 4., 40.])
     """
-    p = check.strictly_between("p", p, 0.0, 1.0)
+    p = check.strictly_between("p", p, 1e-100, 1.0)
     values = _sizes(k, 2**62) / (p * (1.0 - p))
     return values if values.ndim else float(values)
 
@@ -194,7 +194,7 @@ def beta_binomial_information(k: Any, mean: float, concentration: float) -> Any:
     Parameters
     ----------
     k : a whole number from 1 to 10^7, or an array of them of shape (rows,); the
-        time is proportional to the sum of the distinct ones, at most 10^8
+        time is proportional to the sum of the distinct ones, at most 10^7
     mean : strictly between 0 and 1
     concentration : m = a + b, from 1e-100 to 1e100; see `Beta.concentration`
 
@@ -236,9 +236,9 @@ def truncated_gaussian_information(mean: float, sd: float, *, k: Any = None) -> 
     stays where it is, so this is an exponential family in the rate t with its mean
     as the parameter, and the information in the rate itself is exactly 1/variance.
 
-    Through k tosses (a whole number from 1 to 10^4, or an array of them, the distinct
-    ones of sum at most 10^6) the score of x ones is (E[t | x] - mean)/variance, so it
-    is Var E[t | x] / variance^2.
+    Through k tosses the score of x ones is (E[t | x] - mean)/variance, so it is
+    Var E[t | x] / variance^2.  There k is a whole number from 1 to 10^4, or an array
+    of them, the distinct ones of sum at most 10^6, and sd is at least 1e-6.
 
     Paper: replaces equation `cramerraotrungauss`.  Chapter: Lower bounds.
 
@@ -250,17 +250,19 @@ def truncated_gaussian_information(mean: float, sd: float, *, k: Any = None) -> 
     law = TruncatedGaussian(mean, sd)
     if k is None:
         return 1.0 / law.variance
+    check.between("sd", sd, 1e-6, 1e100)  # a finer spread is lost in rounding
 
     def information(size: int) -> float:
         # A likelihood is no narrower than about 1/sqrt(k), hence so many nodes.
-        rates, rests, masses = _rates(law, 100 + 8 * math.isqrt(size))
+        rates, rests, steps, masses = _rates(law, 100 + 8 * math.isqrt(size))
         x = np.arange(size + 1)[:, None]
         choices = -special.betaln(x + 1, size - x + 1) - math.log(size + 1)
         log_joint = choices + x * np.log(rates) + (size - x) * np.log(rests)
         joint = masses * np.exp(log_joint)
-        pmf, shift = joint.sum(axis=1), joint @ (rates - masses @ rates)
+        # From the mode, not from 0: near 1, rates would keep no digits of their steps.
+        pmf, shift = joint.sum(axis=1), joint @ (steps - masses @ steps)
         seen = pmf > 0
-        return float(np.sum(shift[seen] ** 2 / pmf[seen])) / law.variance**2
+        return float(np.sum((shift[seen] / law.variance) ** 2 / pmf[seen]))
 
     # A size costs time in proportion to k^1.5.
     return _per_size(k, 10**4, 10**6, information)
@@ -346,8 +348,8 @@ def _outward(steps: Floats, start: int) -> Floats:
     return np.concatenate((down, [0.0], np.cumsum(steps[start:])))
 
 
-def _rates(law: TruncatedGaussian, nodes: int) -> tuple[Floats, Floats, Floats]:
-    """Return nodes t, 1 - t and masses: quadrature under the law of the rates."""
+def _rates(law: TruncatedGaussian, nodes: int) -> tuple[Floats, ...]:
+    """Return nodes t, 1 - t, t - mode and masses: quadrature under the law of rates."""
     points, masses = special.roots_legendre(nodes)
     mode = min(max(law.location, 0.0), 1.0)
     slope = (law.location - mode) / law.sd**2
@@ -356,7 +358,7 @@ def _rates(law: TruncatedGaussian, nodes: int) -> tuple[Floats, Floats, Floats]:
     low, high = max(-mode, -reach), min(1.0 - mode, reach)
     steps = low + (high - low) * (points + 1.0) / 2.0
     masses = masses * np.exp(slope * steps - (steps / law.sd) ** 2 / 2.0)
-    return mode + steps, (1.0 - mode) - steps, masses / masses.sum()
+    return mode + steps, (1.0 - mode) - steps, steps, masses / masses.sum()
 
 
 def _per_size(

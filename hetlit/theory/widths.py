@@ -201,6 +201,7 @@ def two_step_width(k: Any, n: int, rate_width: float, p: float, beta: float) -> 
     rate_width = check.at_least("rate_width", rate_width, 0.0)
     q = largest_variance(p, rate_width)
     half = check.strictly_between("beta", beta, 0.0, 1.0) / 2.0
+    half = max(half, math.ulp(0.0))  # the least float above 0 has no half
     coins = np.minimum(hoeffding_width(k, n, half), bernstein_width(k, n, q, half))
     return _shaped(rate_width + coins)
 
@@ -252,7 +253,7 @@ def exact_beta_binomial_width(
     Assumes that rates have the law Beta(a, b) with known mean a/(a+b) and
     concentration a+b in [1e-12, 1e15], so that a user's ones are beta-binomial.
     k must be whole and at most 10**7; time grows like the sum of the distinct k, at
-    most 10**8.
+    most 10**7.
 
     Paper: the definition of f, Appendix `s.truncest`.  Chapter: How wide is a user.
 

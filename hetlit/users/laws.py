@@ -27,10 +27,19 @@ def ones_of_users(
     ones[usual] = rng.hypergeometric(
         successes[usual], k[usual] - successes[usual], size
     )
-    for user in np.flatnonzero(~usual):
-        fewest, numbers = ones_of_row(k[user], successes[user], 1, size, rng)
-        ones[user] = fewest + int(np.argmax(numbers))
+    for alike in _alike(k, successes, np.flatnonzero(~usual)):
+        row = alike[0]
+        fewest, numbers = ones_of_row(k[row], successes[row], len(alike), size, rng)
+        drawn = np.repeat(fewest + np.arange(len(numbers)), numbers.astype(np.intp))
+        ones[alike] = rng.permutation(drawn)
     return ones
+
+
+def _alike(k: Integers, successes: Integers, rows: Integers) -> list[Integers]:
+    """Return these rows, those with the same k and successes together."""
+    rows = rows[np.lexsort((successes[rows], k[rows]))]
+    new = (np.diff(k[rows]) != 0) | (np.diff(successes[rows]) != 0)
+    return [part for part in np.split(rows, np.flatnonzero(new) + 1) if part.size]
 
 
 def ones_of_rows(

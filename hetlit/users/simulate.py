@@ -26,7 +26,9 @@ def sample_users(meta: MetaDistribution, k: Any, rng: np.random.Generator) -> Us
     """
     sizes = check.integers("k", k, 1)
     rng = check.generator("rng", rng)
-    if not hasattr(meta, "sample"):
-        raise TypeError(f"meta must be a meta-distribution, not {meta!r}")
+    if isinstance(meta, type) or not hasattr(meta, "sample"):
+        raise TypeError(
+            f"meta must be a meta-distribution, not of type {type(meta).__name__}"
+        )
     rates = meta.sample(len(sizes), rng)
     return Users(sizes, rng.binomial(sizes, rates))

@@ -1,6 +1,6 @@
 """Size profiles: how many samples each user holds.
 
-Every profile returns an int64 array of n sizes, each at least 1; n is at most 10^8.
+Every profile returns an int64 array of n sizes, each at least 1; n is at most 10^7.
 
 Chapter: The model.
 """
@@ -65,7 +65,7 @@ def geometric(n: int, mean: float, rng: np.random.Generator) -> Integers:
 
 
 def zipf(n: int, exponent: float, k_max: int, rng: np.random.Generator) -> Integers:
-    """Return n sizes with Pr(k) proportional to k**-exponent on 1..k_max <= 10^8."""
+    """Return n sizes with Pr(k) proportional to k**-exponent on 1..k_max <= 10^7."""
     n = check.integer("n", n, 1, check.MOST_DRAWN)
     exponent = check.positive("exponent", exponent)
     k_max = check.integer("k_max", k_max, 1, check.MOST_DRAWN)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from hetlit import check
-from hetlit.check import MOST_SIZES, MOST_USERS, Floats, Integers
+from hetlit.check import MOST_DRAWN, MOST_SIZES, MOST_USERS, Floats, Integers
 from hetlit.users.laws import ones_of_rows, ones_of_users
 
 
@@ -178,7 +178,7 @@ class Users:
 
     def expanded(self) -> Users:
         """Return the same users, one row each; for small n."""
-        if self.n > 10**8:
+        if self.n > MOST_DRAWN:
             raise ValueError(f"n = {self.n} users are too many to expand")
         times = self.counts.astype(np.intp)  # 32 bits in a browser
         k, successes = (np.repeat(values, times) for values in (self.k, self.successes))

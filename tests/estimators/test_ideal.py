@@ -758,3 +758,34 @@ def test_bad_arguments_are_named(options: dict[str, Any], named: str) -> None:
 def test_no_rng_asks_for_secure_noise_which_is_not_there() -> None:
     with pytest.raises(SecureNoiseUnavailable):
         estimate_ideal(FINAL_40, 0.4, 0.01, 1.0)
+
+
+def test_a_width_computed_in_place_changes_no_sizes():
+    def in_place(k):
+        k **= -0.5
+        return k
+
+    users = Users(k=[4, 100], successes=[1, 50], counts=[50, 50])
+    values = [
+        estimate_ideal(
+            users, 0.4, 0.01, 1.0, width=width, rng=np.random.default_rng(0), trace=True
+        )
+        for width in (in_place, lambda k: k**-0.5)
+    ]
+    assert values[0].value == values[1].value
+    assert values[0].trace.objective == values[1].trace.objective
+
+
+def test_an_alpha_beyond_one_is_as_good_as_one():
+    users = Users(k=[4, 100], successes=[1, 50])
+    values = [
+        estimate_ideal(
+            users,
+            *(0.4, 0.01, 1.0),
+            alpha=alpha,
+            width=lambda k: np.full(k.shape, 1e308),
+            rng=np.random.default_rng(0),
+        ).value
+        for alpha in (1.0, 1.7e308)
+    ]
+    assert values[0] == values[1]

@@ -491,3 +491,9 @@ def test_rng_must_be_a_generator() -> None:
         estimate_nonprivate(FINAL_40, rng=missing)
     with pytest.raises(TypeError, match="required keyword-only argument: 'rng'"):
         estimate_nonprivate(FINAL_40)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("p", [5e-324, 1e-303, 1e-250])
+def test_a_mean_next_to_zero_is_taken_for_zero(p):
+    users = Users(k=[4, 2**62], successes=[0, 0])
+    assert estimate_nonprivate_ideal(users, p, 0.0).value == 0.0

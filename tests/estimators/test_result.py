@@ -8,6 +8,7 @@ import pytest
 
 from hetlit.estimators.result import Estimate, Trace
 from hetlit.privacy.ledger import LAPLACE, PUBLIC_SIZES, Cohort, Ledger, Mechanism, Step
+from tests.odd import odd
 
 LAPLACE_NOISE = Mechanism(kind=LAPLACE, sensitivity=0.01, scale=0.02)
 LEDGER = Ledger(
@@ -73,3 +74,13 @@ def test_estimates_survive_copying_with_their_trace(duplicate):
     again = duplicate(TRACED)
     assert (again.value, again.ledger) == (TRACED.value, TRACED.ledger)
     assert vars(again.trace) == vars(TRACED.trace)
+
+
+def test_an_estimate_is_a_number_with_a_ledger():
+    assert type(Estimate(1, LEDGER).value) is float
+    with pytest.raises(TypeError, match=r"^value must be"):
+        Estimate(odd("0.5"), LEDGER)
+    with pytest.raises(TypeError, match=r"^ledger must be"):
+        Estimate(0.5, odd(None))
+    with pytest.raises(TypeError, match=r"^_trace must be"):
+        Estimate(0.5, LEDGER, odd(True))

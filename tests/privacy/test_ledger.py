@@ -20,6 +20,7 @@ from hetlit.privacy.ledger import (
     Step,
     not_private,
 )
+from tests.odd import odd
 
 FEW = Cohort("few", 10, "fewest samples")
 REST = Cohort("rest", 90, "all others")
@@ -250,3 +251,40 @@ def test_what_is_written_cannot_be_changed(record):
 def test_parts_of_another_kind_are_refused(cohorts, steps, notes, name):
     with pytest.raises(TypeError, match=rf"^{name} must be a tuple of"):
         Ledger(PUBLIC_SIZES, cohorts, steps, notes)
+
+
+@pytest.mark.parametrize(
+    "cohort",
+    [
+        Cohort(odd(5), 1, "lot"),
+        Cohort(odd([]), 1, "lot"),
+        Cohort("a", -1, "lot"),
+        Cohort("a", 1, odd(5)),
+    ],
+    ids=["number", "list", "negative", "reason"],
+)
+def test_cohorts_with_parts_of_another_kind_are_refused(cohort):
+    with pytest.raises((TypeError, ValueError), match=r"^cohorts: "):
+        ledger_of(cohorts=(cohort,))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        Step(odd(5), ("few",), NOISE, 1.0),
+        Step("a", odd(5), NOISE, 1.0),
+        Step("a", ("few",), odd("Laplace"), 1.0),
+        Step("a", ("few",), Mechanism(kind=odd(5)), 1.0),
+        Step("a", ("few",), NOISE, odd("1")),
+        Step("a", ("few",), NOISE, 1.0, odd(None)),
+    ],
+    ids=["name", "cohorts", "mechanism", "kind", "epsilon", "delta"],
+)
+def test_steps_with_parts_of_another_kind_are_refused(step):
+    with pytest.raises(TypeError, match=r"^steps: "):
+        ledger_of(step)
+
+
+def test_neighbours_are_words():
+    with pytest.raises(TypeError, match=r"^neighbours must be text"):
+        Ledger(odd(None), (FEW,), ())

@@ -928,3 +928,12 @@ def test_a_crowd_of_small_users_does_not_hide_the_cap_of_a_large_one():
 def test_bad_input_is_named(call, error, name):
     with pytest.raises(error, match=name):
         call()
+
+
+def test_information_of_a_narrow_law_is_that_of_tosses():
+    for mean in (0.3, 0.999):
+        tosses = binomial_information([1, 10], mean)
+        found = truncated_gaussian_information(mean, 1e-6, k=[1, 10])
+        assert found == pytest.approx(tosses, rel=1e-6)
+    with pytest.raises(ValueError, match=r"^sd must be"):
+        truncated_gaussian_information(0.3, 1e-9, k=10)

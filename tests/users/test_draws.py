@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from collections import Counter
 from typing import Any
 
@@ -27,7 +28,7 @@ from hetlit.users.draws import (
     random_users,
     subsampled_ones,
 )
-from hetlit.users.laws import FEW, hypergeometric_law
+from hetlit.users.laws import FEW, hypergeometric_law, ones_of_users
 
 
 def generator(seed: int = 0) -> np.random.Generator:
@@ -261,3 +262,14 @@ def test_a_list_divides_into_the_numbers_asked_for_and_stays_a_list(
         assert (chosen.n, others.n) == (number, 1000 - number)
         assert chosen.ordered
         assert (np.diff(chosen.successes) > 0).all()
+
+
+def test_many_users_of_one_huge_row_are_drawn_together():
+    rng = np.random.default_rng(0)
+    k = np.full(20_000, 10**10)
+    start = time.perf_counter()
+    ones = ones_of_users(k, k // 2, 10**6, rng)
+    assert time.perf_counter() - start < 5.0  # one by one, 40 s
+    assert abs(ones.mean() / 5e5 - 1.0) < 1e-4  # 14 standard errors
+    assert abs(ones.std() / 500.0 - 1.0) < 0.05  # 10 standard errors
+    assert abs(np.corrcoef(ones[1:], ones[:-1])[0, 1]) < 0.05  # 7: in no order

@@ -52,8 +52,9 @@ def contribution_bounding(
         without looking at the data; or "private", to let the data choose
     k_max : for a private cap only, the largest one allowed, at most 10^7, chosen
         without looking at the data; users may hold more
-    cap_share : the fraction of epsilon for a private cap, in (0, 1)
-    count_share : None to release sum and count at once; a fraction in (0, 1) of the
+    cap_share : the fraction of epsilon for a private cap, in (0, 1) but not within
+        1e-9 of its ends
+    count_share : None to release sum and count at once; a fraction, as that, of the
         budget for the count to release them one by one, as libraries do with 0.5
     rng : simulated noise and draws; see `hetlit.privacy.noise`
     trace : also return what happened inside, not for release
@@ -78,10 +79,10 @@ def contribution_bounding(
     >>> [step.name for step in estimate.ledger.steps]
     ['cap', 'sum and count']
     """
-    users, epsilon, source = checked(users, epsilon, rng)
-    cap_share = check.strictly_between("cap_share", cap_share, 0.0, 1.0)
+    users, epsilon, source = checked(users, epsilon, rng, trace)
+    cap_share = check.share("cap_share", cap_share)
     if count_share is not None:
-        count_share = check.strictly_between("count_share", count_share, 0.0, 1.0)
+        count_share = check.share("count_share", count_share)
     private = isinstance(cap, str)
     if private:
         check.one_of("cap", cap, ("private",))

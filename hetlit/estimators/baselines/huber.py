@@ -178,6 +178,7 @@ def huber(
     """
     users = check_users(users)
     epsilon = check.epsilon(epsilon)
+    trace = check.flag("trace", trace)
     cap = None if cap is None else check.integer("cap", cap, 1)
     reach = None if reach is None else check.between("reach", reach, 1e-12, 1e12)
     spread = check.between("spread", spread, 0.0, 0.5)

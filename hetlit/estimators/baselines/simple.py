@@ -53,7 +53,7 @@ def user_mean(
     >>> user_mean(users, 1.0, rng=np.random.default_rng(0), trace=True).trace.noiseless
     0.6
     """
-    users, epsilon, source = checked(users, epsilon, rng)
+    users, epsilon, source = checked(users, epsilon, rng, trace)
     means = sum(
         float(np.dot(users.successes[rows] / users.k[rows], users.counts[rows]))
         for rows in blocks(users)
@@ -101,7 +101,7 @@ def pooled_mean(
     >>> round(trace.noiseless, 4), round(trace.sensitivity, 6)
     (0.2079, 0.00099)
     """
-    users, epsilon, source = checked(users, epsilon, rng)
+    users, epsilon, source = checked(users, epsilon, rng, trace)
     samples = sum_over_rows(users.k, users.counts)
     return _laplace_mean(
         sum_over_rows(users.successes, users.counts) / samples,
@@ -147,7 +147,7 @@ def median_truncation(
     >>> print(estimate.ledger.cohorts[0])
     Cohort(name='upper half', users=50, chosen_by='most samples, 3 or more')
     """
-    users, epsilon, source = checked(users, epsilon, rng)
+    users, epsilon, source = checked(users, epsilon, rng, trace)
     half = (users.n + 1) // 2
     upper, fewest = most_data(users, half, source.chance)
     size = min(fewest, MOST_SIZES)
@@ -190,7 +190,10 @@ def _laplace_mean(
     return Estimate(value, account.ledger(), parts if trace else None)
 
 
-def checked(users: Any, epsilon: Any, rng: Any) -> tuple[Users, float, NoiseSource]:
+def checked(
+    users: Any, epsilon: Any, rng: Any, trace: Any
+) -> tuple[Users, float, NoiseSource]:
     """Return checked users and epsilon, and the source of noise."""
     users = check_users(users)
+    check.flag("trace", trace)
     return users, check.epsilon(epsilon), source_of(rng)

@@ -157,6 +157,7 @@ def estimate_histogram_ratio(
     """
     users = check_users(users)
     epsilon = check.epsilon(epsilon)
+    trace = check.flag("trace", trace)
     source = source_of(rng)
     k_max = check_bound(users, k_max)
     n = users.n

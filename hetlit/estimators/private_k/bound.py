@@ -43,5 +43,5 @@ def checked(
     """Return the arguments that all methods share, checked."""
     users = check_users(users)
     epsilon = check.epsilon(epsilon)
-    beta = check.strictly_between("beta", beta, 0.0, 1.0)
+    beta = check.chance("beta", beta)
     return users, check_bound(users, k_max), epsilon, beta

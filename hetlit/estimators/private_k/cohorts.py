@@ -166,7 +166,7 @@ def spread_variance(account: Account, users: Users, cap: int) -> float:
 
 def split(epsilon: float, shares: Any, parts: int) -> list[float]:
     """Return epsilon divided by shares that add up to 1."""
-    values = check.floats("shares", shares)
+    values = check.magnitudes("shares", shares, check.LEAST_SHARE, 1.0)
     if len(values) != parts or abs(float(values.sum()) - 1.0) > 1e-9:
         raise ValueError(
             f"shares must be {parts} numbers above 0 that add up to 1, not {shares!r}"

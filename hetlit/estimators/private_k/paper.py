@@ -97,7 +97,8 @@ def estimate_published_k(
 
     Paper: Algorithm `alg.dpk` with Section 6.  Chapter: Private k.
     """
-    delta = check.strictly_between("delta", delta, 0.0, 0.5)
+    delta = check.chance("delta", delta, 0.5)
+    trace = check.flag("trace", trace)
     variance = check.one_of("variance", variance, ("published", "median"))
     third_moment = check.between("third_moment", third_moment, 1e-6, 1e6)
     users, k_max, epsilon, beta = checked(users, k_max, epsilon, beta)

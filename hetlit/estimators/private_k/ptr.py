@@ -178,7 +178,8 @@ def estimate_ptr(
 
     Paper: Algorithm `alg.dpk`, repaired.  Chapter: Private k.
     """
-    delta = check.strictly_between("delta", delta, 0.0, 0.5)
+    delta = check.chance("delta", delta, 0.5)
+    trace = check.flag("trace", trace)
     account, guesses, (weight_epsilon, test_epsilon, release_epsilon) = first_guesses(
         users,
         epsilon,

@@ -21,6 +21,7 @@ Paper: Section 4.4.  Chapter: Private k.
 
 from __future__ import annotations
 
+from hetlit import check
 from hetlit.estimators.clipped_mean import BETA, Width
 from hetlit.estimators.private_k.cohorts import (
     clamped_total,
@@ -69,6 +70,7 @@ def estimate_ratio(
 
     Paper: Algorithm `alg.dpk`, repaired.  Chapter: Private k.
     """
+    trace = check.flag("trace", trace)
     # First mean, cap on sizes, spread between users.
     account, guesses, (weight_epsilon, offset_epsilon) = first_guesses(
         users,

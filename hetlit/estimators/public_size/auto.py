@@ -151,6 +151,7 @@ def estimate_adaptive(
     """
     users = check_users(users)
     epsilon = check.epsilon(epsilon)
+    trace = check.flag("trace", trace)
     if plans is not None and not isinstance(plans, Plans):
         raise TypeError(f"plans must be those of make_plans, not {plans!r}")
     source = source_of(rng)

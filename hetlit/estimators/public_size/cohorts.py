@@ -70,7 +70,7 @@ def estimate_cohorts(
 
     Privacy: `epsilon` in total; see the module.
     """
-    users, epsilon, beta, source = checked(users, epsilon, beta, rng)
+    users, epsilon, beta, source = checked(users, epsilon, beta, rng, trace)
     n = users.n
     if variance_users is None:
         wanted = min(10.0 * math.log(n) / epsilon, n // 4, MOST_SINGLE_USERS)
@@ -119,12 +119,13 @@ def estimate_cohorts(
 
 
 def checked(
-    users: Any, epsilon: Any, beta: Any, rng: Any
+    users: Any, epsilon: Any, beta: Any, rng: Any, trace: Any
 ) -> tuple[Users, float, float, NoiseSource]:
     """Return the arguments that both versions of Algorithm 2 share, checked."""
     users = check_users(users)
     epsilon = check.epsilon(epsilon)
-    beta = check.strictly_between("beta", beta, 0.0, 1.0)
+    beta = check.chance("beta", beta)
+    check.flag("trace", trace)
     return users, epsilon, beta, source_of(rng)
 
 

@@ -68,7 +68,7 @@ def estimate_paper(
 
     Paper: Algorithm `alg.dp` with Section 6.
     """
-    users, epsilon, beta, source = checked(users, epsilon, beta, rng)
+    users, epsilon, beta, source = checked(users, epsilon, beta, rng, trace)
     third_moment = check.between("third_moment", third_moment, 1e-6, 1e6)
     n = users.n
     top = max(2, math.ceil(math.log(n) / epsilon))
