@@ -17,6 +17,7 @@ from . import check
 from .check import HYPERGEOMETRIC_LIMIT, MOST_SINGLE_USERS, Floats, Integers
 from .grouping import blocks
 from .model import Users
+from .noise import invert
 
 FEW = 64  # users of one row who are drawn one by one
 DRAWS = 1 << 20  # users who are drawn at a time
@@ -196,7 +197,7 @@ def subsampled_ones(users: Users, size: int, rng: np.random.Generator) -> float:
         for row in np.flatnonzero(~whole & ~few):
             fewest, numbers = _ones_of_row(k[row], ones[row], counts[row], size, rng)
             values = fewest + np.arange(len(numbers), dtype=np.float64)
-            total += float(np.dot(numbers, values))
+            total += float(np.sum(numbers * values))
     return total
 
 
@@ -258,6 +259,10 @@ def _ones_of_row(
     As (the fewest ones, users who have that many, one more, and so on).
     """
     fewest, law = hypergeometric_law(int(k), int(ones), size)
+    if users == 1:
+        numbers = np.zeros(len(law), dtype=np.int64)
+        numbers[invert(law, rng.random())] = 1
+        return fewest, numbers
     # The likeliest outcome comes last and takes what rounding leaves over.
     order = np.argsort(law)
     numbers = np.zeros(len(law), dtype=np.int64)
@@ -287,8 +292,9 @@ def hypergeometric_law(k: int, ones: int, size: int) -> tuple[int, Floats]:
     mean = size * (ones / k)
     variance = mean * (1.0 - ones / k) * ((k - size) / max(k - 1, 1))
     # Bernstein's inequality for the binomial law of the smaller part, whose variance
-    # is at most twice this one: the chance to be further away is below 1e-60.
-    far = math.ceil(40.0 * math.sqrt(variance)) + 100
+    # is at most twice this one: the chance to be further away is below 1e-60, since
+    # far^2 > 2 log(2e60) (2 variance + far/3) for every variance.
+    far = math.ceil(24.0 * math.sqrt(variance)) + 100
     least = max(0, size - (k - ones), math.floor(mean) - far)
     most = min(size, ones, math.ceil(mean) + far)
     x = np.arange(least, most, dtype=np.float64)

@@ -5,7 +5,8 @@ exactly one invalid.  What must come of it:
 
 - valid: an answer that is finite and keeps its promise, without any warning;
 - invalid: a TypeError or ValueError that names the argument and quotes nobody's data;
-- both: within 5 seconds and 2 GB, and the arguments are as they were before.
+- both: within 5 seconds and 2 GB, and the arguments are as they were before.  What
+  takes longer is tried once more, since the machine may be shared.
 
     python -m tools.fuzz --calls 100000 --seed 0 --record benchmarks/fuzz.md
     python -m tools.fuzz --seed 0 --call 1234       # this one again
@@ -303,6 +304,10 @@ def run(
         clock = time.perf_counter()
         problem = judge(call, things[call.name], ENTRIES[call.title])
         took = time.perf_counter() - clock
+        if took > SECONDS:  # another process may have been in the way
+            call, clock = draw(titles, seed, number), time.perf_counter()
+            problem = judge(call, things[call.name], ENTRIES[call.title])
+            took = time.perf_counter() - clock
         report.names.setdefault(call.name, Tally()).add(call, took)
         report.slowest = max(report.slowest, (took, call.title))
         if problem is not None:
