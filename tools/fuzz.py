@@ -382,7 +382,8 @@ def written(report: Report, command: str) -> str:
         f"- versions: {versions}, scipy {scipy.__version__}",
         f"- seed: {report.seed}",
         f"- calls: {report.calls}, of {len(report.names)} names",
-        f"- with valid arguments: {valid}; with a wrong one: {refused}; with valid ones",
+        f"- with valid arguments: {valid}; with a wrong one: {refused}; with valid"
+        " ones",
         f"  that do not go together, as few users and a tiny epsilon: {together}",
         f"- slowest call: {slowest:.2f} s, `{title}` (at most {SECONDS:g} s; what took",
         f"  longer on a shared machine and was tried once more: {report.tried_again})",
