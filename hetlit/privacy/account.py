@@ -56,6 +56,7 @@ class Account:
 
     In every step, `on` names the cohorts that take part, all of them by default.
 
+    >>> import numpy as np
     >>> source = source_of(np.random.default_rng(0))
     >>> account = Account(1.0, "replace one user", everyone(9), source)
     >>> answer = account.laplace("first", 0.5, 1 / 9, 0.25)

@@ -190,7 +190,7 @@ def subsampled_ones(users: Users, size: int, rng: np.random.Generator) -> float:
         for row in np.flatnonzero(~whole & ~few):
             fewest, numbers = ones_of_row(k[row], ones[row], counts[row], size, rng)
             values = fewest + np.arange(len(numbers), dtype=np.float64)
-            total += float(np.dot(numbers, values))
+            total += float(np.sum(numbers * values))
     return total
 
 

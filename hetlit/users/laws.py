@@ -76,6 +76,11 @@ def ones_of_row(
     As (the fewest ones, users who have that many, one more, and so on).
     """
     fewest, law = hypergeometric_law(int(k), int(ones), size)
+    if users == 1:
+        numbers = np.zeros(len(law), dtype=np.int64)
+        drawn = np.searchsorted(np.cumsum(law), rng.random(), side="right")
+        numbers[min(int(drawn), len(law) - 1)] = 1
+        return fewest, numbers
     # The likeliest outcome comes last and takes what rounding leaves over.
     order = np.argsort(law)
     numbers = np.zeros(len(law), dtype=np.int64)
@@ -94,8 +99,9 @@ def hypergeometric_law(k: int, ones: int, size: int) -> tuple[int, Floats]:
     mean = size * (ones / k)
     variance = mean * (1.0 - ones / k) * ((k - size) / max(k - 1, 1))
     # Bernstein's inequality for the binomial law of the smaller part, whose variance
-    # is at most twice this one: the chance to be further away is below 1e-60.
-    far = math.ceil(40.0 * math.sqrt(variance)) + 100
+    # is at most twice this one: the chance to be further away is below 1e-60, since
+    # far^2 > 2 log(2e60) (2 variance + far/3) for every variance.
+    far = math.ceil(24.0 * math.sqrt(variance)) + 100
     least = max(0, size - (k - ones), math.floor(mean) - far)
     most = min(size, ones, math.ceil(mean) + far)
     x = np.arange(least, most, dtype=np.float64)

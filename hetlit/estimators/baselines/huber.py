@@ -116,7 +116,7 @@ def plan_huber(
     while steps * total >= 2**62 and steps > COARSEST:
         steps //= 2
     if steps * total >= 2**62:
-        raise ValueError(f"users: a total weight of {total} is too large to be exact")
+        raise ValueError("users: a total weight is too large to be exact")
     whole = np.clip(np.rint(thresholds * steps), 1, steps).astype(np.int64)
     return HuberPlan(
         sizes=sizes,
