@@ -48,7 +48,12 @@ from hetlit.adaptive import (
 from hetlit.grouping import Groups, by_size_class
 from hetlit.noise import choice_law
 from hetlit.selection import log_grid, median_utilities
-from hetlit.spread import best_reach, light_intervals, spread_histogram
+from hetlit.spread import (
+    best_reach,
+    clamped_guess,
+    light_intervals,
+    spread_histogram,
+)
 from tests.transcripts import Transcript
 
 QUICK = settings(max_examples=50)
@@ -591,6 +596,17 @@ def test_the_cautious_plan_is_unbiased() -> None:
     assert trace.noiseless == pytest.approx(
         math.fsum(trace.weights * users.means), rel=1e-14
     )
+
+
+@pytest.mark.parametrize(
+    ("raw", "p"), [(-3.0, 0.0), (0.0, 0.0), (1.0, 1.0), (7.0, 1.0)]
+)
+def test_a_first_mean_at_the_end_is_clamped_and_its_variance_has_a_floor(
+    raw: float, p: float
+) -> None:
+    assert clamped_guess(raw, 0.0, 25) == (p, 0.01)
+    # Moved towards 1/2 by its error, which counts for more.
+    assert clamped_guess(raw, 0.1, 25) == pytest.approx((p, 0.09), abs=1e-15)
 
 
 @QUICK
