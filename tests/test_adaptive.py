@@ -45,7 +45,7 @@ from hetlit.adaptive import (
     estimate_adaptive,
     make_plans,
 )
-from hetlit.grouping import Groups, by_size_class
+from hetlit.grouping import Groups, Sizes, by_size_class
 from hetlit.noise import choice_law
 from hetlit.selection import log_grid, median_utilities
 from hetlit.spread import (
@@ -596,6 +596,13 @@ def test_the_cautious_plan_is_unbiased() -> None:
     assert trace.noiseless == pytest.approx(
         math.fsum(trace.weights * users.means), rel=1e-14
     )
+
+
+@pytest.mark.parametrize("n", [10**4, 10**5])
+def test_first_guesses_do_not_pay_where_all_hold_equally_much(n: int) -> None:
+    # Weights are equal whatever the spread, and noise is small beside sampling error.
+    equal = Sizes(np.array([10.0]), np.array([n]))
+    assert make_plans(equal, 1.0).adaptive is None
 
 
 @pytest.mark.parametrize(
