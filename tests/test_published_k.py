@@ -231,6 +231,7 @@ def test_the_ledger_names_the_mechanism_of_the_first_variance(
         ({"variance_users": 1}, ValueError, "variance_users must be"),
         ({"variance_users": 2700}, ValueError, "leaves nobody"),
         ({"third_moment": 0}, ValueError, "third_moment must be"),
+        ({"third_moment": 1e7}, ValueError, "third_moment must be"),
         ({"users": zipf_users(9)}, ValueError, "users must be at least 10"),
     ],
 )
