@@ -34,8 +34,9 @@ def public(method: str, **options: Any) -> Callable[..., Any]:
 
 
 def private(method: str, **options: Any) -> Callable[..., Any]:
+    options = {"k_max": K_MAX, "method": method, "trace": True} | options
     return lambda users, epsilon, source: estimate_private_k(
-        users, epsilon, k_max=K_MAX, method=method, rng=source, trace=True, **options
+        users, epsilon, rng=source, **options
     )
 
 
@@ -218,6 +219,20 @@ def test_all_paths_of_both_defaults_are_replayed() -> None:
         ("private", "asked", True),
         ("private", "asked", False),
     }
+
+
+def test_sizes_beyond_the_exact_classes_show_only_noisy_answers() -> None:
+    # Sizes up to 255 are classes of their own, larger ones are not.
+    k_max, paths = 1003, set()
+    for seed in range(6):
+        rng = np.random.default_rng([5, seed])
+        k = np.append(rng.integers(900, k_max + 1, size=20), [1, 300])
+        counts = np.append(rng.integers(500, 2000, size=20), [300, 300])
+        table = Users(k, rng.binomial(k, 0.3), counts)
+        near = resized(table, k_max, rng)
+        for first in check(private("auto", k_max=k_max), table, near, 1.0, 3 * seed):
+            paths.add(first.trace.path)
+    assert "asked" in paths
 
 
 @pytest.mark.parametrize("name", COUNTED)
