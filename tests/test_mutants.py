@@ -119,12 +119,11 @@ def test_a_change_that_does_not_fit_is_an_error() -> None:
 @pytest.mark.slow
 def test_the_working_tree_stays_as_it_is_and_so_does_the_copy() -> None:
     mutant = next(m for m in ALL if m.path.endswith("ledger.py"))
-    quick = dataclasses.replace(mutant, tests=("tests/test_ledger.py",))
     before = source(mutant.path)
     with copies(1) as folders:
         folder = folders.get()
         assert all((folder / name).exists() for name in COPIED)
-        assert killer(quick, folder).startswith("test_ledger.py::test_")
+        assert "test_ledger.py::test_" in killer(mutant, folder)
         assert (folder / mutant.path).read_text(encoding="utf-8") == before
         folders.put(folder)
     assert not folder.exists()
