@@ -20,6 +20,7 @@ from hetlit.noise import Simulated, choice_law
 from hetlit.private_k import estimate_private_k
 from hetlit.ptr import ptr_distance
 from hetlit.published import published_mean_error
+from hetlit.published_k import published_account
 from hetlit.ratio import ratio_statistics
 from hetlit.static_cohorts import spread_variance
 from hetlit.subsample import size_cohorts
@@ -518,3 +519,10 @@ def test_the_published_constant_is_what_makes_the_noise_so_large() -> None:
     paper = run(users, 1.0, variance="median").trace
     assert paper.passed
     assert paper.noise_scale > 10 * ratio.noise_scale
+
+
+def test_the_budget_is_what_composition_proves_and_no_more() -> None:
+    account = published_account(
+        100, EPSILON, DELTA, Simulated(np.random.default_rng(0))
+    )
+    assert (account.left, account.delta) == (6 * EPSILON, 3 * DELTA)

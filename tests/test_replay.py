@@ -235,6 +235,22 @@ def test_sizes_beyond_the_exact_classes_show_only_noisy_answers() -> None:
     assert "asked" in paths
 
 
+@pytest.mark.parametrize("name", ["ratio", "ptr"])
+def test_static_cohorts_large_enough_for_a_cap_show_only_noisy_answers(
+    name: str,
+) -> None:
+    # Among few users there is no cap, and bounds do not depend on sums.
+    epsilon, promise = 8.0, PROMISES.get(name, (1.0, 0.0))
+    for seed in range(3):
+        rng = np.random.default_rng([6, seed])
+        k = rng.choice([1, 20, K_MAX], size=3000)
+        table = Users(k, rng.binomial(k, 0.3))
+        near = resized(table, K_MAX, rng)[::3]
+        for first in check(PRIVATE[name], table, near, epsilon, 3 * seed, promise):
+            assert first.trace.threshold > 1
+            assert name != "ptr" or first.trace.passed
+
+
 @pytest.mark.parametrize("name", COUNTED)
 def test_tables_with_counts_show_only_noisy_answers(name: str) -> None:
     estimate = PUBLIC.get(name) or PRIVATE[name]

@@ -27,6 +27,7 @@ from hetlit.subsample import (
     most_data,
     random_division,
     random_users,
+    split_by_size,
     subsampled_ones,
 )
 
@@ -262,3 +263,19 @@ def test_a_list_divides_into_the_numbers_asked_for_and_stays_a_list(
         assert (chosen.n, others.n) == (number, 1000 - number)
         assert chosen.ordered
         assert (np.diff(chosen.successes) > 0).all()
+
+
+@pytest.mark.parametrize("expanded", [False, True])
+def test_users_of_one_size_are_told_apart_by_chance_in_a_table_of_single_users(
+    expanded: bool,
+) -> None:
+    # Such a table can be sorted by successes, so its order must decide nothing.
+    ones = np.arange(10)
+    users = Users(np.full(10, 9), ones, np.ones(10, dtype=int))
+    users = users.compressed().expanded() if expanded else users
+    parts = [split_by_size(users, 3, 3, generator(seed)) for seed in range(300)]
+    # That somebody is never in a cohort has a chance of 30 (7/10)^300 < 1e-44.
+    for place in range(3):
+        assert {int(x) for part in parts for x in part[place].successes} == set(ones)
+    for cohorts in parts:
+        assert sorted(np.concatenate([c.successes for c in cohorts])) == list(ones)
