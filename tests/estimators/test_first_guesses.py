@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections import Counter
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -408,6 +409,14 @@ def test_bad_values_are_named(values: Any) -> None:
         initial_mean(values, 1.0, rng=rng)
     with pytest.raises(ValueError, match="values"):
         initial_variance(values, 1.0, k=10, rng=rng)
+
+
+def test_an_error_shows_none_of_the_values() -> None:
+    rng = np.random.default_rng(0)
+    for call in (initial_mean, partial(initial_variance, k=10)):
+        with pytest.raises(ValueError, match="throughout") as caught:
+            call([0.123, 17.0], 1.0, rng=rng)
+        assert not {"123", "17"} & set(re.findall(r"\d+", str(caught.value)))
 
 
 def test_one_user_has_no_variance() -> None:

@@ -22,6 +22,7 @@ from hetlit.estimators.published import (
     BERRY_ESSEEN,
     published_bins,
     published_group_size,
+    published_histogram,
     published_mean_error,
     published_users_needed,
     published_variance,
@@ -222,6 +223,29 @@ def test_published_variance_is_exactly_private_over_all_neighbours(
 
 
 # Arguments.
+
+
+@pytest.mark.parametrize("group_size", [1, 2, 16, 100])
+def test_the_number_of_bins_is_public(group_size: int) -> None:
+    # A group of ones beside one of zeros differs by more than any standard deviation.
+    lowest, highest = published_bins(10, group_size)
+    for values in (np.zeros(2 * group_size), np.arange(2 * group_size) // group_size):
+        counts = published_histogram(values.astype(float), 10, group_size)
+        assert len(counts) == highest - lowest + 1
+        assert counts.sum() == 1
+
+
+def test_the_published_variance_is_that_of_the_bin_that_was_chosen() -> None:
+    class Last(Scripted):
+        def choose(self, utilities: Any, epsilon: float, sensitivity: float) -> int:
+            return len(utilities) - 1
+
+    values, options = np.zeros(8), {"k": 10, "group_size": 2, "users_needed": 0}
+    likeliest = published_variance(values, 1.0, rng=Scripted(), **options)
+    last = published_variance(values, 1.0, rng=Last(), **options)
+    lowest, highest = published_bins(10, 2)
+    assert likeliest == 2 * 4.0 ** (lowest + 2)
+    assert last == 2 * 4.0 ** (highest + 2)
 
 
 @pytest.mark.parametrize("epsilon", [0, -1.0, math.inf, math.nan, "1", None, True])

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ from hetlit import (
     estimate_private_k,
     estimate_public_size,
 )
+from hetlit.estimators.private_k import paper as published_k
+from hetlit.estimators.public_size import paper as public_paper
 from tests.replay import replay, resampled, resized
 
 K_MAX = 64
@@ -24,15 +27,16 @@ DELTA = 1e-3
 LIBRARY = Path(__file__).resolve().parents[2] / "hetlit"
 
 
-def public(method: str) -> Callable[..., Any]:
+def public(method: str, **options: Any) -> Callable[..., Any]:
     return lambda users, epsilon, source: estimate_public_size(
-        users, epsilon, method=method, rng=source, trace=True
+        users, epsilon, method=method, rng=source, trace=True, **options
     )
 
 
 def private(method: str, **options: Any) -> Callable[..., Any]:
+    options = {"k_max": K_MAX, "trace": True} | options
     return lambda users, epsilon, source: estimate_private_k(
-        users, epsilon, k_max=K_MAX, method=method, rng=source, trace=True, **options
+        users, epsilon, method=method, rng=source, **options
     )
 
 
@@ -48,11 +52,25 @@ def baseline(name: str, **options: Any) -> Callable[..., Any]:
     )
 
 
-# What each method promises, in multiples of its argument epsilon.
+def answered(estimate: Callable[..., Any]) -> Callable[..., Any]:
+    """Return Algorithm 2 or 3 as if its variance estimator had users enough."""
+
+    def run(users: Users, epsilon: float, source: Any) -> Any:
+        few: dict[str, Any] = {"return_value": 2}
+        with (
+            patch.object(public_paper, "published_users_needed", **few),
+            patch.object(published_k, "published_users_needed", **few),
+        ):
+            return estimate(users, epsilon, source)
+
+    return run
+
+
 PUBLIC = {
     "auto": public("auto"),
     "cohorts": public("cohorts"),
     "paper": public("paper"),
+    "paper, answered": answered(public("paper", third_moment=1e-6)),
     "ideal": ideal(),
     "ideal, optimal": ideal(weights="optimal", alpha=0.05),
     "ideal, no width": ideal(width=lambda k: 0.0),
@@ -68,12 +86,15 @@ PRIVATE = {
     "ptr": private("ptr", delta=DELTA),
     "paper": private("paper", delta=DELTA),
     "paper, median": private("paper", delta=DELTA, variance="median"),
+    "paper, answered": answered(private("paper", delta=DELTA, third_moment=1e-6)),
     "user mean": baseline("user_mean"),
     "bounding": baseline("contribution_bounding", cap=5),
     "bounding, one": baseline("contribution_bounding", cap=1),
     "bounding, apart": baseline("contribution_bounding", cap=5, count_share=0.5),
     "bounding, private": baseline("contribution_bounding", cap="private", k_max=K_MAX),
 }
+# Multiples of epsilon and DELTA that methods promise, if it is not (epsilon, 0).
+PROMISES = {"ptr": (1.0, 1.0), "paper": (6.0, 3.0)}
 COUNTED = ("auto", "ideal", "pooled mean", "huber", "user mean")
 
 
@@ -105,7 +126,12 @@ def large_table(rng: np.random.Generator) -> Users:
 
 
 def check(
-    estimate: Any, table: Users, neighbours: list[Users], epsilon: float, seed: int
+    estimate: Any,
+    table: Users,
+    neighbours: list[Users],
+    epsilon: float,
+    seed: int,
+    promise: tuple[float, float] = (1.0, 0.0),
 ) -> list[Any]:
     """Replay a method on all neighbours and check what each step costs."""
     wild = (1.0, 1.0, 20.0)[seed % 3]
@@ -122,6 +148,9 @@ def check(
             s for s in first.ledger.steps if s.mechanism.kind != "nothing released"
         ]
         assert len(steps) == len(losses)
+        # What the ledger says is what was promised, and never more.
+        assert first.ledger.epsilon <= promise[0] * epsilon * (1 + 1e-9)
+        assert first.ledger.delta == pytest.approx(promise[1] * DELTA, rel=1e-9)
         unsure = (
             getattr(first.trace, "distance", 0) < 0 if first.ledger.delta else False
         )
@@ -152,7 +181,19 @@ def test_private_sizes_show_only_noisy_answers(name: str, seed: int) -> None:
     # Cohorts by rank of private sizes break ties by the order of a list.
     counted = bool(seed % 2) and not name.startswith("paper")
     table = random_table(rng, counted)
-    check(PRIVATE[name], table, resized(table, K_MAX, rng), epsilon, seed)
+    promise = PROMISES.get(name.split(",")[0], (1.0, 0.0))
+    check(PRIVATE[name], table, resized(table, K_MAX, rng), epsilon, seed, promise)
+
+
+@pytest.mark.parametrize("methods", [PUBLIC, PRIVATE])
+def test_the_published_variance_is_among_what_is_replayed(methods: Any) -> None:
+    table = random_table(np.random.default_rng(5), counted=False)
+    kinds = {}
+    for name in ("paper", "paper, answered"):
+        ledger = methods[name](table, 1.0, np.random.default_rng(6)).ledger
+        kinds[name] = {step.name: step.mechanism.kind for step in ledger.steps}
+    assert kinds["paper"]["first variance"] == "nothing released"
+    assert kinds["paper, answered"]["first variance"] == "exponential mechanism"
 
 
 def test_all_paths_of_both_defaults_are_replayed() -> None:
@@ -178,6 +219,36 @@ def test_all_paths_of_both_defaults_are_replayed() -> None:
         ("private", "asked", True),
         ("private", "asked", False),
     }
+
+
+def test_sizes_beyond_the_exact_classes_show_only_noisy_answers() -> None:
+    # Sizes up to 255 are classes of their own, larger ones are not.
+    k_max, paths = 1003, set()
+    for seed in range(6):
+        rng = np.random.default_rng([5, seed])
+        k = np.append(rng.integers(900, k_max + 1, size=20), [1, 300])
+        counts = np.append(rng.integers(500, 2000, size=20), [300, 300])
+        table = Users(k, rng.binomial(k, 0.3), counts)
+        near = resized(table, k_max, rng)
+        for first in check(private("auto", k_max=k_max), table, near, 1.0, 3 * seed):
+            paths.add(first.trace.path)
+    assert "asked" in paths
+
+
+@pytest.mark.parametrize("name", ["ratio", "ptr"])
+def test_static_cohorts_large_enough_for_a_cap_show_only_noisy_answers(
+    name: str,
+) -> None:
+    # Among few users there is no cap, and bounds do not depend on sums.
+    epsilon, promise = 8.0, PROMISES.get(name, (1.0, 0.0))
+    for seed in range(3):
+        rng = np.random.default_rng([6, seed])
+        k = rng.choice([1, 20, K_MAX], size=3000)
+        table = Users(k, rng.binomial(k, 0.3))
+        near = resized(table, K_MAX, rng)[::3]
+        for first in check(PRIVATE[name], table, near, epsilon, 3 * seed, promise):
+            assert first.trace.threshold > 1
+            assert name != "ptr" or first.trace.passed
 
 
 @pytest.mark.parametrize("name", COUNTED)

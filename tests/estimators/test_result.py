@@ -40,6 +40,12 @@ def test_a_part_that_is_missing_is_named_with_those_there_are():
         _ = TRACED.trace.objective
 
 
+def test_a_part_that_is_missing_shows_nothing_of_those_there_are():
+    with pytest.raises(AttributeError) as caught:
+        _ = TRACED.trace.objective
+    assert "0.25" not in str(caught.value)
+
+
 def test_the_text_of_a_trace_says_never_to_release_it():
     assert repr(TRACED.trace) == (
         "Trace(NOT PRIVATE, never release it: noiseless, weights)"

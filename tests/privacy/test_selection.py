@@ -253,6 +253,12 @@ def test_the_median_with_a_large_budget_is_the_median():
     assert median == pytest.approx(0.5, abs=0.011)
 
 
+@pytest.mark.parametrize("sensitivity", [0.0, -1.0, 1e-101, math.inf])
+def test_a_law_has_a_sensitivity_above_zero(sensitivity):
+    with pytest.raises(ValueError, match=r"^sensitivity must"):
+        selection.exponential_probabilities([0.0, 1.0], 1.0, sensitivity=sensitivity)
+
+
 def test_the_median_does_not_change_its_inputs():
     values, grid = np.array([3.0, 1.0, 2.0]), np.array([1.5, 2.5])
     values.flags.writeable = grid.flags.writeable = False
@@ -268,6 +274,7 @@ def test_the_median_does_not_change_its_inputs():
         ([1.0], [1.0, math.nan], 1.0, ValueError, "grid"),
         ([1.0], ["a"], 1.0, TypeError, "grid"),
         ([], [1.0, 2.0], 1.0, ValueError, "values"),
+        ([1.0, math.nan], [1.0, 2.0], 1.0, ValueError, "values"),
         ([1.0], [1.0, 2.0], 0.0, ValueError, "epsilon"),
         ([1.0], [1.0, 2.0], math.inf, ValueError, "epsilon"),
         ([1.0], [1.0, 2.0], "1", TypeError, "epsilon"),

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from collections import Counter
 from typing import Any
 
@@ -21,14 +20,16 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from hetlit import Users
+from hetlit.users import laws
 from hetlit.users.draws import (
     floyd,
     most_data,
     random_division,
     random_users,
+    split_by_size,
     subsampled_ones,
 )
-from hetlit.users.laws import FEW, hypergeometric_law, ones_of_users
+from hetlit.users.laws import FEW, hypergeometric_law, ones_of_row, ones_of_users
 
 
 def generator(seed: int = 0) -> np.random.Generator:
@@ -264,12 +265,34 @@ def test_a_list_divides_into_the_numbers_asked_for_and_stays_a_list(
         assert (np.diff(chosen.successes) > 0).all()
 
 
-def test_many_users_of_one_huge_row_are_drawn_together():
+def test_many_users_of_one_huge_row_are_drawn_together(monkeypatch):
     rng = np.random.default_rng(0)
     k = np.full(20_000, 10**10)
-    start = time.perf_counter()
+    together = []
+
+    def counted(k, ones, users, size, rng):
+        together.append(users)
+        return ones_of_row(k, ones, users, size, rng)
+
+    monkeypatch.setattr(laws, "ones_of_row", counted)
     ones = ones_of_users(k, k // 2, 10**6, rng)
-    assert time.perf_counter() - start < 5.0  # one by one, 40 s
+    assert together == [20_000]
     assert abs(ones.mean() / 5e5 - 1.0) < 1e-4  # 14 standard errors
     assert abs(ones.std() / 500.0 - 1.0) < 0.05  # 10 standard errors
     assert abs(np.corrcoef(ones[1:], ones[:-1])[0, 1]) < 0.05  # 7: in no order
+
+
+@pytest.mark.parametrize("expanded", [False, True])
+def test_users_of_one_size_are_told_apart_by_chance_in_a_table_of_single_users(
+    expanded: bool,
+) -> None:
+    # Such a table can be sorted by successes, so its order must decide nothing.
+    ones = np.arange(10)
+    users = Users(np.full(10, 9), ones, np.ones(10, dtype=int))
+    users = users.compressed().expanded() if expanded else users
+    parts = [split_by_size(users, 3, 3, generator(seed)) for seed in range(300)]
+    # That somebody is never in a cohort has a chance of 30 (7/10)^300 < 1e-44.
+    for place in range(3):
+        assert {int(x) for part in parts for x in part[place].successes} == set(ones)
+    for cohorts in parts:
+        assert sorted(np.concatenate([c.successes for c in cohorts])) == list(ones)

@@ -32,7 +32,7 @@ from hetlit.theory.populations import (
     TruncatedGaussian,
     TwoPoint,
 )
-from hetlit.theory.variance import user_variance
+from hetlit.theory.variance import plain_variance, user_variance
 from hetlit.users.simulate import sample_users
 from hetlit.users.table import Users
 from tests.odd import odd
@@ -388,6 +388,14 @@ FACTS = {1: 0.21, 2: 0.115, 5: 0.058, 10: 0.039, 100: 0.0219, 1000: 0.02019}
 @pytest.mark.parametrize("k", FACTS)
 def test_user_variance_has_the_known_values(k: int) -> None:
     assert user_variance(k, 0.3, 0.02) == pytest.approx(FACTS[k], rel=1e-14)
+
+
+def test_the_variance_of_the_plain_mean_is_sampling_plus_noise() -> None:
+    # Nine coins and one user of four samples, p = 1/2, rates apart by 1/4.
+    k, counts = np.array([1.0, 4.0]), np.array([9, 1])
+    sampling = (9 * 0.25 + 0.0625 + (0.25 - 0.0625) / 4) / 10**2
+    value = plain_variance(k, counts, 0.25, 0.0625, 10, 0.5)
+    assert value == pytest.approx(sampling + 2 / (10 * 0.5) ** 2, rel=1e-14)
 
 
 def test_user_variance_of_an_array_is_an_array() -> None:

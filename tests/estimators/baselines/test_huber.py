@@ -214,6 +214,16 @@ def test_with_small_thresholds_it_is_a_median() -> None:
     assert value == pytest.approx(0.3, abs=0.01)
 
 
+def test_a_threshold_is_one_step_of_the_grid_at_least() -> None:
+    # Without a threshold nobody would pull, and no noise could be measured by it.
+    users = Users(k=[4] * 9, successes=[1] * 5 + [3] * 4)
+    plan = plan_for(users, cap=4, reach=1e-12, spread=0.0)
+    assert plan.thresholds.tolist() == [1]
+    assert plan.sensitivity == 2 * 4
+    value = noiseless(users, cap=4, reach=1e-12, spread=0.0)
+    assert 0.0 <= value - 0.25 <= 1 / plan.steps
+
+
 def test_strange_users_pull_no_harder_than_from_their_thresholds() -> None:
     usual, strange = Users([400], [120], [950]), Users([400], [400], [50])
     users = Users([400, 400], [120, 400], [950, 50])

@@ -17,6 +17,7 @@ from hetlit.privacy.noise import SecureNoiseUnavailable
 from hetlit.privacy.selection import median_utilities
 from hetlit.users.groups import by_size_class, classes_up_to
 from tests.odd import odd
+from tests.scripted import Scripted
 
 K_MAX = 6
 RECORDS = [(k, s) for k in range(1, K_MAX + 1) for s in range(k + 1)]
@@ -161,6 +162,38 @@ def test_all_four_paths_are_taken_where_they_should_be():
     assert path(sizes.equal(10_000, 10), 1.0) == "plain again"
     assert path(sizes.zipf(10_000, 1.5, 2000, rng), 0.3) == "cautious"
     assert path(sizes.zipf(10_000, 1.5, 2000, rng), 3.0) == "asked"
+
+
+def test_a_hopelessly_noisy_total_weight_stays_within_its_public_bounds():
+    class Shifted(Scripted):
+        """Adds a number to the total weight and nothing to all other sums."""
+
+        shift = 0.0
+
+        def laplace(self, statistic, scale):
+            answer = super().laplace(statistic, scale)
+            return answer + (self.shift if len(self.scales) == 4 else 0.0)
+
+    k = np.array([1, 300, 1000])
+    users = Users(k, [0, 90, 310], [300, 300, 20_000])
+    totals = []
+    for shift in (-1e12, 0.0, 1e12):
+        source = Shifted()
+        source.shift = shift
+        estimate = estimate_histogram_ratio(
+            users, 1.0, k_max=1000, rng=source, trace=True
+        )
+        assert [s.name for s in estimate.ledger.steps] == [
+            "first mean",
+            "histogram of sizes",
+            "second moment",
+            "typical spread",
+            "total weight",
+            "weighted deviations",
+        ]
+        assert math.isfinite(estimate.value)
+        totals.append(estimate.trace.total_weight)
+    assert 0.0 < totals[0] < totals[1] < totals[2] < 1e9
 
 
 def squared_error(meta, k, epsilon, runs, seed):

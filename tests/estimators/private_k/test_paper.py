@@ -16,6 +16,7 @@ from hetlit import Beta, Users, sample_users, sizes, sub_gaussian_width
 from hetlit.estimators.first_guesses import initial_variance
 from hetlit.estimators.private_k import estimate_private_k
 from hetlit.estimators.private_k.cohorts import spread_variance
+from hetlit.estimators.private_k.paper import published_account
 from hetlit.estimators.private_k.ptr import ptr_distance
 from hetlit.estimators.private_k.sums import ratio_statistics
 from hetlit.estimators.published import published_mean_error
@@ -233,6 +234,7 @@ def test_the_ledger_names_the_mechanism_of_the_first_variance(
         ({"variance_users": 1}, ValueError, "variance_users must be"),
         ({"variance_users": 2700}, ValueError, "leaves nobody"),
         ({"third_moment": 0}, ValueError, "third_moment must be"),
+        ({"third_moment": 1e7}, ValueError, "third_moment must be"),
         ({"users": zipf_users(9)}, ValueError, "users must be at least 10"),
     ],
 )
@@ -521,3 +523,10 @@ def test_the_published_constant_is_what_makes_the_noise_so_large() -> None:
     paper = run(users, 1.0, variance="median").trace
     assert paper.passed
     assert paper.noise_scale > 10 * ratio.noise_scale
+
+
+def test_the_budget_is_what_composition_proves_and_no_more() -> None:
+    account = published_account(
+        100, EPSILON, DELTA, Simulated(np.random.default_rng(0))
+    )
+    assert (account.left, account.delta) == (6 * EPSILON, 3 * DELTA)

@@ -33,6 +33,7 @@ from hetlit.estimators.private_k.sums import (
     ratio_plan,
     ratio_statistics,
 )
+from hetlit.users.groups import classes_up_to
 from tests.odd import odd
 
 QUICK = settings(max_examples=60)
@@ -289,6 +290,21 @@ def test_equal_weights_pass_at_any_distance() -> None:
     for proposal, distance in ((0.00999, -1), (0.01 * (1 + 1e-12), 100)):
         found = ptr_distance(users, 0.5, 0.0, 1, proposal, alpha=0.0, width=None)
         assert found == distance
+
+
+@pytest.mark.parametrize("var_p", [0.0, 0.01])
+def test_every_size_is_bounded_by_the_extremes_of_its_class(var_p: float) -> None:
+    # Above 255 a class holds several sizes, of which the last weighs most.
+    cap = 1003
+    plan = ratio_plan(0.3, var_p, cap, n=100, alpha=0.0, width=None)
+    starts = np.unique(np.ceil(classes_up_to(cap)).astype(int))
+    own_class = np.searchsorted(starts, np.arange(1, cap + 1), side="right") - 1
+    of_sizes = (plan.weights, plan.above, plan.below)
+    for values, extremes in zip(of_sizes, plan.class_extremes, strict=True):
+        assert (extremes[own_class] >= values).all()
+        assert set(extremes) <= set(values)
+        np.testing.assert_array_equal(extremes[:255], values[:255])
+    assert plan.class_extremes[0][-1] == plan.weights[-1] > plan.weights[999]
 
 
 def test_a_million_users_and_sizes_are_no_trouble() -> None:

@@ -13,6 +13,8 @@ import itertools
 import math
 import re
 from collections.abc import Iterator
+from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,10 @@ from hetlit import Beta, Users, sample_users, sizes
 from hetlit.estimators.first_guesses import initial_mean_error
 from hetlit.estimators.private_k import cohorts as cohorts_module
 from hetlit.estimators.private_k import estimate_private_k
+from hetlit.estimators.private_k.auto import estimate_histogram_ratio
 from hetlit.estimators.private_k.cohorts import spread_variance, static_cohorts
+from hetlit.estimators.private_k.paper import estimate_published_k
+from hetlit.estimators.private_k.ptr import estimate_ptr
 from hetlit.estimators.private_k.ratio import SHARES, estimate_ratio
 from hetlit.estimators.private_k.sums import RatioPlan, ratio_plan, ratio_statistics
 from hetlit.privacy.account import Account
@@ -786,6 +791,45 @@ def test_users_beyond_k_max_are_refused_and_capping_them_helps(method: str) -> N
     # How much anyone holds is her secret.
     assert users.k.max() not in map(int, re.findall(r"\d+", str(caught.value)))
     assert math.isfinite(run(users.capped(20, rng)).value)
+
+
+@pytest.mark.parametrize("method", ["auto", *METHODS])
+def test_one_sample_more_than_k_max_is_too_many(method: str) -> None:
+    users = Users([21] + [20] * 99, [0] * 100)
+    rng = np.random.default_rng(0)
+    for k_max, fits in ((20, False), (21, True)):
+        with nullcontext() if fits else pytest.raises(ValueError, match="at least ev"):
+            estimate_private_k(
+                users, 1.0, k_max=k_max, method=method, delta=1e-6, rng=rng
+            )
+
+
+@pytest.mark.parametrize(
+    "estimate",
+    [
+        estimate_private_k,
+        estimate_ratio,
+        estimate_histogram_ratio,
+        partial(estimate_ptr, delta=1e-6),
+        partial(estimate_published_k, delta=1e-6),
+    ],
+)
+def test_what_is_public_is_checked_before_anyone_is_compared_with_k_max(
+    estimate: Any,
+) -> None:
+    # So that no error but the one about k_max can depend on the data.
+    users, rng = Users([21] * 20, [0] * 20), np.random.default_rng(0)
+    with pytest.raises(ValueError, match="epsilon must be"):
+        estimate(users, -1.0, k_max=20, rng=rng)
+
+
+@pytest.mark.parametrize("change", [{"delta": -0.1}, {"method": "best"}])
+def test_the_method_and_delta_are_checked_before_anyone_is_compared_with_k_max(
+    change: dict[str, Any],
+) -> None:
+    users, rng = Users([21] * 20, [0] * 20), np.random.default_rng(0)
+    with pytest.raises(ValueError, match=f"{next(iter(change))} must be"):
+        estimate_private_k(users, 1.0, k_max=20, rng=rng, **change)
 
 
 def test_the_best_method_is_the_default() -> None:

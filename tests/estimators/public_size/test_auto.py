@@ -45,10 +45,15 @@ from hetlit.estimators.public_size.auto import (
     estimate_adaptive,
     make_plans,
 )
-from hetlit.estimators.spread import best_reach, light_intervals, spread_histogram
+from hetlit.estimators.spread import (
+    best_reach,
+    clamped_guess,
+    light_intervals,
+    spread_histogram,
+)
 from hetlit.privacy.noise import choice_law
 from hetlit.privacy.selection import log_grid, median_utilities
-from hetlit.users.groups import Groups, by_size_class
+from hetlit.users.groups import Groups, Sizes, by_size_class
 from tests.transcripts import Transcript
 
 QUICK = settings(max_examples=50)
@@ -592,6 +597,24 @@ def test_the_cautious_plan_is_unbiased() -> None:
     assert trace.noiseless == pytest.approx(
         math.fsum(trace.weights * users.means), rel=1e-14
     )
+
+
+@pytest.mark.parametrize("n", [10**4, 10**5])
+def test_first_guesses_do_not_pay_where_all_hold_equally_much(n: int) -> None:
+    # Weights are equal whatever the spread, and noise is small beside sampling error.
+    equal = Sizes(np.array([10.0]), np.array([n]))
+    assert make_plans(equal, 1.0).adaptive is None
+
+
+@pytest.mark.parametrize(
+    ("raw", "p"), [(-3.0, 0.0), (0.0, 0.0), (1.0, 1.0), (7.0, 1.0)]
+)
+def test_a_first_mean_at_the_end_is_clamped_and_its_variance_has_a_floor(
+    raw: float, p: float
+) -> None:
+    assert clamped_guess(raw, 0.0, 25) == (p, 0.01)
+    # Moved towards 1/2 by its error, which counts for more.
+    assert clamped_guess(raw, 0.1, 25) == pytest.approx((p, 0.09), abs=1e-15)
 
 
 @QUICK

@@ -893,6 +893,8 @@ def test_a_bad_epsilon_is_named(method: str, epsilon: Any) -> None:
         ({"method": "cohorts", "width": lambda k: -1.0 + 0 * k}, "width"),
         ({"method": "cohorts", "width": lambda k: [0.1] * 99}, "width"),
         ({"method": "paper", "third_moment": 0.0}, "third_moment"),
+        ({"method": "paper", "third_moment": 1e-7}, "third_moment"),
+        ({"method": "paper", "third_moment": 1e7}, "third_moment"),
         ({"users": [(3, 1)]}, "users"),
         ({"users": [(3, 1)], "method": "cohorts"}, "users"),
         ({"rng": 7}, "rng"),
