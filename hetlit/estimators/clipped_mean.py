@@ -120,6 +120,12 @@ def plan_clipped_mean(
     )
 
 
+def check_width(width: Any) -> None:
+    """Refuse what is neither None nor a function."""
+    if width is not None and not callable(width):
+        raise TypeError(f"width must be a function of sizes, not {width!r}")
+
+
 def half_widths_of(
     k: Floats,
     n: int,
@@ -130,8 +136,7 @@ def half_widths_of(
     """Return width(k), checked, or sd sqrt(2 log(2n/beta)) when width is None."""
     if width is None:
         return np.sqrt(variances * 2.0 * math.log(2.0 * n / beta))
-    if not callable(width):
-        raise TypeError(f"width must be a function of sizes, not {width!r}")
+    check_width(width)
     try:
         values = np.asarray(width(k.copy()))  # a copy: it may be computed in place
     except (TypeError, ValueError) as error:

@@ -44,12 +44,7 @@ def size_cohorts(
 
     `variance_users` with most samples, from 2 to 10^6, and a tenth of all with fewest.
     """
-    most = check.integer("variance_users", variance_users, 2)
-    if most > MOST_SINGLE_USERS:
-        raise ValueError(
-            f"variance_users must be at most {MOST_SINGLE_USERS}, not {most}; by "
-            "default it is about log(n)/epsilon"
-        )
+    most = check_variance_users(variance_users)
     n, least = users.n, users.n // 10
     if least < 1:
         raise ValueError(f"users must be at least 10, not {n}")
@@ -60,6 +55,17 @@ def size_cohorts(
             f"epsilon are needed"
         )
     return split_by_size(users, most, least, rng)
+
+
+def check_variance_users(variance_users: int) -> int:
+    """Return the size of the cohort with most samples, checked."""
+    most = check.integer("variance_users", variance_users, 2)
+    if most > MOST_SINGLE_USERS:
+        raise ValueError(
+            f"variance_users must be at most {MOST_SINGLE_USERS}, not {most}; by "
+            "default it is about log(n)/epsilon"
+        )
+    return most
 
 
 def most_data(users: Users, number: int, rng: np.random.Generator) -> tuple[Users, int]:

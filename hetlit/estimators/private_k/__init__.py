@@ -9,13 +9,12 @@ from typing import Any
 
 from hetlit import check
 from hetlit.estimators.private_k.auto import estimate_histogram_ratio
-from hetlit.estimators.private_k.bound import check_bound
 from hetlit.estimators.private_k.paper import estimate_published_k
 from hetlit.estimators.private_k.ptr import estimate_ptr
 from hetlit.estimators.private_k.ratio import estimate_ratio
 from hetlit.estimators.result import Estimate
 from hetlit.privacy.noise import Randomness
-from hetlit.users.table import Users, check_users
+from hetlit.users.table import Users
 
 
 def estimate_private_k(
@@ -67,8 +66,6 @@ def estimate_private_k(
     """
     method = check.one_of("method", method, ("auto", "ratio", "ptr", "paper"))
     delta = check.between("delta", delta, 0.0, 0.5)
-    epsilon = check.epsilon(epsilon)
-    k_max = check_bound(check_users(users), k_max)
     options.update(k_max=k_max, rng=rng, trace=trace)
     if method == "auto":
         return estimate_histogram_ratio(users, epsilon, **options)

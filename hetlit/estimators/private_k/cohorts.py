@@ -19,7 +19,7 @@ import numpy as np
 
 from hetlit import check
 from hetlit.check import MOST_SINGLE_USERS
-from hetlit.estimators.clipped_mean import Width
+from hetlit.estimators.clipped_mean import Width, check_width
 from hetlit.estimators.first_guesses import (
     clamped_mean,
     initial_mean_error,
@@ -99,12 +99,15 @@ def first_guesses(
     `shares` are the parts of epsilon that the final cohort spends: on the cap, and on
     the steps to come, whose parts are returned, with the account to spend them.
     """
+    cap_epsilon, *later = split(check.epsilon(epsilon), shares, parts)
+    if spread_users is not None:
+        spread_users = check.integer("spread_users", spread_users, 1)
+    check_width(width)
+    source = source_of(rng)
     users, k_max, epsilon, beta = checked(users, k_max, epsilon, beta)
-    cap_epsilon, *later = split(epsilon, shares, parts)
-    source, n = source_of(rng), users.n
+    n = users.n
     if spread_users is None:
         spread_users = max(2, math.ceil(min(10.0 * math.log(n) / epsilon, n)))
-    spread_users = check.integer("spread_users", spread_users, 1)
     first, second, final = static_cohorts(users, source.chance)
     names = ("mean", first), ("spread", second), ("final", final)
     cohorts = tuple(Cohort(name, part.n, "drawn at random") for name, part in names)

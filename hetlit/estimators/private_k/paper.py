@@ -60,7 +60,7 @@ from hetlit.privacy.ledger import PRIVATE_SIZES, Cohort
 from hetlit.privacy.noise import NoiseSource, Randomness, source_of
 from hetlit.privacy.selection import rank_utilities, size_table
 from hetlit.theory.widths import sub_gaussian_width
-from hetlit.users.draws import size_cohorts
+from hetlit.users.draws import check_variance_users, size_cohorts
 from hetlit.users.table import Users
 
 
@@ -101,8 +101,11 @@ def estimate_published_k(
     trace = check.flag("trace", trace)
     variance = check.one_of("variance", variance, ("published", "median"))
     third_moment = check.between("third_moment", third_moment, 1e-6, 1e6)
+    if variance_users is not None:
+        check_variance_users(variance_users)
+    source = source_of(rng)
     users, k_max, epsilon, beta = checked(users, k_max, epsilon, beta)
-    source, n = source_of(rng), users.n
+    n = users.n
     if variance_users is None:
         variance_users = max(2, math.ceil(math.log(n) / epsilon))
     # Cohorts are functions of private sizes, as published.
