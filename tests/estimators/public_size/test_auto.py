@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -39,7 +39,6 @@ from hetlit import (
 )
 from hetlit.estimators.public_size import auto as module
 from hetlit.estimators.public_size.auto import (
-    Plan,
     adaptive_plan,
     cautious_mean,
     estimate_adaptive,
@@ -47,19 +46,25 @@ from hetlit.estimators.public_size.auto import (
 )
 from hetlit.estimators.spread import (
     best_reach,
-    clamped_guess,
     light_intervals,
     spread_histogram,
 )
 from hetlit.privacy.noise import choice_law
 from hetlit.privacy.selection import log_grid, median_utilities
-from hetlit.users.groups import Groups, Sizes, by_size_class
+from hetlit.users.groups import Sizes, by_size_class
+from tests.neighbours import (
+    MANY,
+    ONE,
+    SOME,
+    eighteen_users,
+    neighbours,
+    plan_by_hand,
+)
 from tests.transcripts import Transcript
 
 QUICK = settings(max_examples=50)
 # Enough budget for an adaptive plan on eighteen users.
 EPSILON = 200.0
-MANY, SOME, ONE = 40, 3, 1
 
 
 class Scripted:
@@ -84,24 +89,6 @@ class Scripted:
         if self.outcome is None:
             return int(np.argmax(self.laws[-1]))
         return self.outcome % len(utilities)
-
-
-def eighteen_users() -> Users:
-    k = [MANY] * 6 + [SOME] * 6 + [ONE] * 6
-    return Users(k, [0, 40, 12, 12, 13, 12, 0, 3, 1, 1, 1, 1, 0, 1, 0, 1, 0, 0])
-
-
-def neighbours(users: Users, few: bool = False) -> Iterator[tuple[int, Users]]:
-    """Yield (size, table) for all tables in which one user's samples are replaced."""
-    seen = set()
-    for user, (k, ones) in enumerate(zip(users.k, users.successes, strict=True)):
-        if (k, ones) in seen:  # users with equal rows are interchangeable
-            continue
-        seen.add((k, ones))
-        for value in {0, 1, k // 3, k} if few else range(k + 1):
-            successes = users.successes.copy()
-            successes[user] = value
-            yield int(k), Users(users.k, successes)
 
 
 def private_estimate(users: Users, epsilon: float, **options: Any) -> Any:
@@ -157,23 +144,6 @@ def test_no_neighbour_changes_the_likelihood_of_a_cautious_run_by_more_than_epsi
 # Step by step, with a plan made by hand.
 
 
-def plan_by_hand(users: Users) -> tuple[Groups, Plan]:
-    groups = by_size_class(users)
-    held = groups.sizes
-    return groups, Plan(
-        mean_epsilon=1.0,
-        moment_epsilon=2.0,
-        spread_epsilon=3.0,
-        final_epsilon=4.0,
-        first=cautious_mean(held, 1.0),
-        first_error=0.05,
-        moment_weights=np.where(held.k > 1, 1 / held.k, 0.0),
-        spread_from=float(SOME),
-        spread_users=12,
-        resolution=0.01,
-    )
-
-
 def test_the_first_mean_moves_by_its_sensitivity_at_most_and_at_worst() -> None:
     users = eighteen_users()
     groups, plan = plan_by_hand(users)
@@ -209,28 +179,6 @@ def test_the_second_moment_ignores_users_with_one_sample() -> None:
         if size == ONE
     }
     assert len(moments) == 1
-
-
-@pytest.mark.parametrize("centre", [0.0, 0.3, 1.0])
-def test_one_user_moves_every_utility_of_the_typical_spread_by_at_most_one(
-    centre: float,
-) -> None:
-    users = eighteen_users()
-    _, plan = plan_by_hand(users)
-    grid = log_grid(plan.resolution * 0.2, 0.2, 2.0)
-
-    def histogram(table: Users) -> Any:
-        return spread_histogram(table, plan.spread_from, centre, 0.2, grid)
-
-    assert histogram(users).sum() == plan.spread_users
-    moves = []
-    for size, other in neighbours(users):
-        counts = histogram(other)
-        assert counts.sum() == plan.spread_users
-        change = median_utilities(counts) - median_utilities(histogram(users))
-        moves.append(np.max(np.abs(change)))
-        assert size >= SOME or not change.any()
-    assert max(moves) == 1.0
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.01, 0.2])
@@ -465,6 +413,7 @@ def test_the_second_moment_is_exactly_the_variance_of_the_rates() -> None:
 
 # Heavy tails and accuracy, at n = 10^4 and epsilon = 1.
 
+
 LIGHT, HEAVY = Beta(0.3, 0.0004), TwoPoint(0.1, 0.9, 0.05)
 N = 10**4
 
@@ -569,22 +518,6 @@ def test_light_tails_are_clipped_around_the_first_mean() -> None:
     assert 0 < trace.lower[longest] < trace.initial_mean < trace.upper[longest] < 1
 
 
-@pytest.mark.parametrize("var_p", [0.0004, 0.01])
-def test_the_typical_spread_of_gaussian_means_is_right_to_a_grid_step(
-    var_p: float,
-) -> None:
-    # Users of one size, their means at the quantiles of a Gaussian: no noise, no luck.
-    k, rows, q = 1000, 2000, 0.25
-    levels = (np.arange(rows) + 0.5) / rows
-    reach = math.sqrt(user_variance(k, 0.5, var_p)) * stats.norm.ppf(levels)
-    users = Users([k] * rows, np.rint(k * (0.5 + reach)).astype(int))
-    _, plan = plan_by_hand(users)
-    grid = log_grid(1e-4 * q, q, 2.0)
-    histogram = spread_histogram(users, plan.spread_from, 0.5, q, grid)
-    typical = grid[np.argmax(median_utilities(histogram))]
-    assert 1 / 2.01 <= typical / var_p <= 2.01
-
-
 # Unbiasedness, scale and edges.
 
 
@@ -604,17 +537,6 @@ def test_first_guesses_do_not_pay_where_all_hold_equally_much(n: int) -> None:
     # Weights are equal whatever the spread, and noise is small beside sampling error.
     equal = Sizes(np.array([10.0]), np.array([n]))
     assert make_plans(equal, 1.0).adaptive is None
-
-
-@pytest.mark.parametrize(
-    ("raw", "p"), [(-3.0, 0.0), (0.0, 0.0), (1.0, 1.0), (7.0, 1.0)]
-)
-def test_a_first_mean_at_the_end_is_clamped_and_its_variance_has_a_floor(
-    raw: float, p: float
-) -> None:
-    assert clamped_guess(raw, 0.0, 25) == (p, 0.01)
-    # Moved towards 1/2 by its error, which counts for more.
-    assert clamped_guess(raw, 0.1, 25) == pytest.approx((p, 0.09), abs=1e-15)
 
 
 @QUICK

@@ -1,4 +1,4 @@
-"""Algorithm 2, as published and as it works, against its literal text.
+"""Algorithm 2 as it works, against its literal text, and what both its methods share.
 
 Two sources stand in for noise: a `Recorded` one draws as usual and keeps what it
 drew, so that a slow version written from the paper can be given the same draws; a
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
@@ -31,23 +31,12 @@ from hetlit import (
     sizes,
 )
 from hetlit.estimators.first_guesses import clamped_mean
-from hetlit.estimators.public_size.auto import estimate_adaptive
-from hetlit.estimators.published import (
-    published_bins,
-    published_group_size,
-    published_mean_error,
-    published_users_needed,
-)
 from hetlit.privacy.ledger import EXPONENTIAL, LAPLACE, Mechanism, Step
-from hetlit.privacy.noise import SecureNoiseUnavailable, Simulated
-from hetlit.theory.gaussian import THIRD_MOMENT as GAUSSIAN_THIRD_MOMENT
+from hetlit.privacy.noise import Simulated
 from hetlit.users.draws import shared_means
+from tests.neighbours import QUICK, tables, twenty_users
+from tests.quiet import Scripted, Unshuffled
 from tests.transcripts import Transcript
-
-QUICK = settings(max_examples=40)
-METHODS = ("auto", "cohorts", "paper")
-# What Lemma `lem.thirdmoment` gives for Gaussian rates.
-THIRD_MOMENT = 8 * (3 * math.sqrt(3) + GAUSSIAN_THIRD_MOMENT)
 
 
 class Recorder(np.random.Generator):
@@ -86,53 +75,6 @@ class Recorded(Simulated):
 
     def choose(self, *args: Any) -> int:
         return int(self.chance.keep("choose", args, super().choose(*args)))
-
-
-class Unshuffled(np.random.Generator):
-    """Draws as usual, but keeps orders."""
-
-    def __init__(self) -> None:
-        super().__init__(np.random.PCG64(0))
-
-    def permutation(self, x: Any, axis: int = 0) -> Any:
-        return x
-
-
-class Scripted(Simulated):
-    """Adds the given noises, then none; takes the given outcome; keeps orders."""
-
-    def __init__(self, *noises: float, outcome: int = 0) -> None:
-        super().__init__(Unshuffled())
-        self.noises = list(noises)
-        self.outcome = outcome
-        self.scales: list[float] = []
-        self.choices: list[tuple[float, float]] = []
-
-    def laplace(self, statistic: float, scale: float) -> float:
-        self.scales.append(scale)
-        return statistic + (self.noises.pop(0) if self.noises else 0.0)
-
-    def laplaces(self, statistics: Any, scale: float) -> Any:
-        return np.array([self.laplace(statistic, scale) for statistic in statistics])
-
-    def choose(self, utilities: Any, epsilon: float, sensitivity: float) -> int:
-        self.choices.append((epsilon, sensitivity))
-        return self.outcome % len(utilities)
-
-
-@st.composite
-def tables(draw: st.DrawFn) -> Users:
-    row = st.integers(1, 30).flatmap(
-        lambda k: st.tuples(st.just(k), st.integers(0, k), st.integers(1, 4))
-    )
-    rows = draw(st.lists(row, min_size=10, max_size=40))
-    return Users(*(list(column) for column in zip(*rows, strict=True)))
-
-
-def twenty_users() -> Users:
-    """Return four users with 3 samples, fourteen with 2 and two with 1."""
-    k = np.array([3] * 4 + [2] * 14 + [1] * 2)
-    return Users(k, np.arange(20) % (k + 1))
 
 
 def neighbours(users: Users) -> Iterator[Users]:
@@ -281,23 +223,6 @@ def test_the_first_variance_has_the_whole_epsilon_and_no_more(
         Mechanism(kind=EXPONENTIAL, sensitivity=1.0),
         1.75,
     )
-
-
-def test_the_paper_pays_for_a_variance_that_it_does_not_release() -> None:
-    source = Scripted()
-    ledger = estimate_public_size(
-        twenty_users(), 1.75, method="paper", rng=source
-    ).ledger
-    assert not source.choices
-    assert [step.name for step in ledger.steps] == [
-        "first mean",
-        "first variance",
-        "final mean",
-    ]
-    step = ledger.steps[1]
-    assert (step.cohorts, step.epsilon) == (("variance",), 1.75)
-    assert str(step.mechanism) == "nothing released: too few users"
-    assert ledger.spent_on("variance") == (1.75, 0.0)
 
 
 def test_every_noise_of_cohorts_has_the_scale_of_its_sensitivity() -> None:
@@ -485,68 +410,7 @@ def test_a_first_mean_close_to_p_keeps_q_within_a_half() -> None:
             assert abs(q - p * (1 - p)) <= c(12) * p * (1 - p) * (1 + 1e-12)
 
 
-# The paper's constants.
-
-
-def paper_needs(epsilon: float, shared: int) -> int:
-    low, high = published_bins(shared, published_group_size(THIRD_MOMENT))
-    return published_users_needed(THIRD_MOMENT, epsilon, 0.05, high - low + 1)
-
-
-def test_the_paper_says_how_many_users_it_would_need() -> None:
-    users = Users(sizes.harmonic(1000), np.zeros(1000, dtype=int))
-    estimate = estimate_public_size(
-        users, 1.0, method="paper", rng=Scripted(), trace=True
-    )
-    shared = int(estimate.trace.cohorts["variance"].k.min())
-    assert estimate.trace.users_needed == paper_needs(1.0, shared)
-    assert estimate.trace.users_needed > 8.2e9  # more than there are people
-    (note,) = estimate.ledger.notes
-    assert f"needs {paper_needs(1.0, shared):.3g}" in note
-    assert "had 7 users" in note
-    assert "returned nothing" in note
-
-
-def test_the_paper_needs_more_users_when_epsilon_is_small() -> None:
-    # Here the noise of its histogram asks for more users than its sampling does.
-    users = Users(sizes.harmonic(10**4), np.zeros(10**4, dtype=int))
-    estimate = estimate_public_size(
-        users, 0.01, method="paper", rng=Scripted(), trace=True
-    )
-    shared = int(estimate.trace.cohorts["variance"].k.min())
-    assert estimate.trace.users_needed == paper_needs(0.01, shared)
-    assert paper_needs(0.01, shared) > 2 * paper_needs(1.0, shared)
-
-
-def test_the_paper_averages_the_middle_cohort() -> None:
-    users = sample_users(Beta(0.3, 0.01), sizes.harmonic(500), np.random.default_rng(1))
-    estimate = estimate_public_size(
-        users, 1.0, method="paper", rng=Scripted(), trace=True
-    )
-    middle = estimate.trace.cohorts["final"]
-    np.testing.assert_allclose(estimate.trace.weights, 1 / middle.n, rtol=1e-12)
-    clipped = np.clip(middle.means, estimate.trace.lower, estimate.trace.upper)
-    assert estimate.value == pytest.approx(np.mean(clipped), rel=1e-12)
-
-
-def test_the_paper_assumes_the_largest_variance_when_it_finds_none() -> None:
-    estimate = estimate_public_size(
-        twenty_users(), 2.0, method="paper", rng=Scripted(), trace=True
-    )
-    p0 = estimate.trace.initial_mean
-    assert estimate.trace.initial_variance == max(p0 * (1 - p0), 1 / (4 * 2))
-
-
-def test_the_paper_takes_its_own_error_bound() -> None:
-    users = Users(sizes.harmonic(500), sizes.harmonic(500) // 2)
-    estimate = estimate_public_size(
-        users, 1.0, method="paper", beta=0.1, rng=Scripted(0.02), trace=True
-    )
-    raw = estimate.trace.initial_mean
-    assert 0 < raw < 1
-    assert estimate.trace.alpha == pytest.approx(
-        published_mean_error(raw, 50, 1.0, 0.1), rel=1e-12
-    )
+# The error of the first mean.
 
 
 def test_cohorts_takes_hoeffdings_error_bound() -> None:
@@ -557,73 +421,7 @@ def test_cohorts_takes_hoeffdings_error_bound() -> None:
     assert estimate.trace.alpha == initial_mean_error(50, 1.0, 0.1)
 
 
-def test_the_paper_uses_its_variance_if_there_is_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(
-        "hetlit.estimators.public_size.paper.published_users_needed", lambda *_: 0
-    )
-    users = Users([64] * 8 + [2] * 32, [0, 8] * 4 + [0, 2] * 16)
-    # Groups of one, differences of 8/64 = 2^-3: sd 2^-2.
-    low, high = published_bins(64, 1)
-    estimate = estimate_public_size(
-        users,
-        0.5,
-        method="paper",
-        third_moment=1e-3,
-        rng=Scripted(outcome=-4 - low),
-        trace=True,
-    )
-    assert high > -4 > low
-    assert estimate.trace.initial_variance == 0.0625
-    assert "returned a value" in estimate.ledger.notes[0]
-
-
-def test_the_paper_clamps_a_variance_that_no_rates_can_have(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(
-        "hetlit.estimators.public_size.paper.published_users_needed", lambda *_: 0
-    )
-    # In groups of one the largest bin says 16.
-    assert published_group_size(1e-3) == 1
-    assert (2.0 ** (published_bins(3, 1)[1] + 2)) ** 2 == 16.0
-    estimate = estimate_public_size(
-        twenty_users(),
-        2.0,
-        method="paper",
-        third_moment=1e-3,
-        rng=Scripted(-0.2, outcome=-1),
-        trace=True,
-    )
-    assert "returned a value" in estimate.ledger.notes[0]
-    trace = estimate.trace
-    p0 = trace.initial_mean
-    assert trace.initial_variance == max(p0 * (1 - p0), 1 / 8)
-
-
-def test_auto_is_the_adaptive_estimator() -> None:
-    users = sample_users(Beta(0.3, 0.01), sizes.harmonic(500), np.random.default_rng(1))
-    values = [
-        estimate(users, 1.0, rng=np.random.default_rng(2)).value
-        for estimate in (estimate_public_size, estimate_adaptive)
-    ]
-    assert values[0] == values[1]
-
-
 # Privacy.
-
-
-@QUICK
-@given(users=tables(), epsilon=st.floats(0.5, 50.0), method=st.sampled_from(METHODS))
-def test_the_ledger_adds_up_to_epsilon(
-    users: Users, epsilon: float, method: str
-) -> None:
-    rng = np.random.default_rng(0)
-    ledger = estimate_public_size(users, epsilon, method=method, rng=rng).ledger
-    assert ledger.epsilon == pytest.approx(epsilon, rel=1e-12)
-    assert ledger.delta == 0.0
-    assert "n and every user's size k are public" in str(ledger)
 
 
 @pytest.mark.parametrize("outcome", [0, 5, -1])
@@ -764,58 +562,6 @@ def test_everyone_of_a_size_has_the_same_chance_to_be_in_a_cohort(method: str) -
     assert abs(np.mean(zeros) - law.mean()) <= 6.5 * law.std() / math.sqrt(1000)
 
 
-# The release.
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_estimates_are_reproducible_from_rng(method: str) -> None:
-    users = sample_users(Beta(0.3, 0.01), sizes.harmonic(300), np.random.default_rng(1))
-    values = [
-        estimate_public_size(
-            users, 1.0, method=method, rng=np.random.default_rng(seed)
-        ).value
-        for seed in (1, 1, 2)
-    ]
-    assert values[0] == values[1] != values[2]
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_a_trace_is_returned_on_request_only_and_changes_nothing(method: str) -> None:
-    users = sample_users(Beta(0.3, 0.01), sizes.harmonic(300), np.random.default_rng(1))
-    plain, traced = (
-        estimate_public_size(
-            users, 1.0, method=method, rng=np.random.default_rng(3), trace=trace
-        )
-        for trace in (False, True)
-    )
-    assert plain.value == traced.value
-    assert "NOT PRIVATE" in repr(traced)
-    with pytest.raises(AttributeError, match="trace=True"):
-        _ = plain.trace
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_a_trace_holds_the_value_before_noise(method: str) -> None:
-    users = sample_users(Beta(0.3, 0.01), sizes.harmonic(300), np.random.default_rng(1))
-    source = Scripted()
-    estimate = estimate_public_size(users, 1.0, method=method, rng=source, trace=True)
-    trace = estimate.trace
-    assert trace.noiseless == estimate.value
-    assert trace.noise_scale == source.scales[-1]
-    assert len(trace.weights) == len(trace.lower) == len(trace.upper)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_users_are_left_alone(method: str) -> None:
-    users = Users(sizes.harmonic(50), sizes.harmonic(50) // 2, np.full(50, 3))
-    before = [users.k.copy(), users.successes.copy(), users.counts.copy()]
-    estimate_public_size(users, 3.0, method=method, rng=np.random.default_rng(0))
-    for array, copy in zip(
-        (users.k, users.successes, users.counts), before, strict=True
-    ):
-        np.testing.assert_array_equal(array, copy)
-
-
 # Edges and arguments.
 
 
@@ -868,51 +614,3 @@ def test_sizes_of_a_billion_are_no_trouble(method: str, ones: int) -> None:
     )
     assert estimate.value == pytest.approx(ones / 10**9, rel=1e-12)
     assert 0 <= estimate.trace.initial_variance <= 0.25
-
-
-@pytest.mark.parametrize("epsilon", [0, -1.0, math.inf, math.nan, "1", None, True])
-@pytest.mark.parametrize("method", METHODS)
-def test_a_bad_epsilon_is_named(method: str, epsilon: Any) -> None:
-    with pytest.raises((ValueError, TypeError), match="epsilon"):
-        estimate_public_size(twenty_users(), epsilon, method=method, rng=Scripted())
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"method": "best"}, "method"),
-        ({"method": None}, "method"),
-        ({"method": "auto", "beta": 0.1}, "beta"),
-        ({"method": "paper", "variance_users": 5}, "variance_users"),
-        ({"method": "cohorts", "sharpness": 5}, "sharpness"),
-        ({"method": "cohorts", "beta": 0.0}, "beta"),
-        ({"method": "cohorts", "beta": 1.0}, "beta"),
-        ({"method": "paper", "beta": math.nan}, "beta"),
-        ({"method": "cohorts", "variance_users": 1}, "variance_users"),
-        ({"method": "cohorts", "variance_users": 2.5}, "variance_users"),
-        ({"method": "cohorts", "width": lambda k: -1.0 + 0 * k}, "width"),
-        ({"method": "cohorts", "width": lambda k: [0.1] * 99}, "width"),
-        ({"method": "paper", "third_moment": 0.0}, "third_moment"),
-        ({"method": "paper", "third_moment": 1e-7}, "third_moment"),
-        ({"method": "paper", "third_moment": 1e7}, "third_moment"),
-        ({"users": [(3, 1)]}, "users"),
-        ({"users": [(3, 1)], "method": "cohorts"}, "users"),
-        ({"rng": 7}, "rng"),
-        ({"rng": 7, "method": "cohorts"}, "rng"),
-        ({"rng": 7, "method": "paper"}, "rng"),
-    ],
-)
-def test_bad_arguments_are_named(options: dict[str, Any], named: str) -> None:
-    arguments: dict[str, Any] = {
-        "users": twenty_users(),
-        "epsilon": 2.0,
-        "rng": Scripted(),
-    }
-    with pytest.raises((ValueError, TypeError), match=named):
-        estimate_public_size(**(arguments | options))
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_no_rng_asks_for_secure_noise_which_is_not_there(method: str) -> None:
-    with pytest.raises(SecureNoiseUnavailable):
-        estimate_public_size(twenty_users(), 2.0, method=method)
