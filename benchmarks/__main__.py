@@ -2,11 +2,12 @@
 
 python -m benchmarks             everything, about half an hour on two cores
 python -m benchmarks accuracy    or one of them
+python -m benchmarks checks      only when named: how long `make test` takes
 """
 
 import sys
 
-from . import accuracy, explorers, notebooks, private_sizes, scale, shares
+from . import accuracy, checks, explorers, notebooks, private_sizes, scale, shares
 
 BENCHMARKS = {
     "accuracy": accuracy.main,
@@ -17,5 +18,7 @@ BENCHMARKS = {
     "explorers": explorers.main,
 }
 
+WHEN_NAMED = {"checks": checks.main}
+
 for name in sys.argv[1:] or BENCHMARKS:
-    BENCHMARKS[name]()
+    (BENCHMARKS | WHEN_NAMED)[name]()
