@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from hetlit import Users
-from hetlit.users import laws
 from hetlit.users.draws import (
     floyd,
     most_data,
@@ -29,7 +28,7 @@ from hetlit.users.draws import (
     split_by_size,
     subsampled_ones,
 )
-from hetlit.users.laws import FEW, hypergeometric_law, ones_of_row, ones_of_users
+from hetlit.users.laws import FEW
 
 
 def generator(seed: int = 0) -> np.random.Generator:
@@ -52,45 +51,6 @@ def tally(values: Any) -> dict[Any, int]:
     for value in values:
         observed[value] = observed.get(value, 0) + 1
     return observed
-
-
-# The hypergeometric law
-
-
-@pytest.mark.parametrize(
-    ("k", "ones", "size"),
-    [(1, 1, 1), (2, 1, 1), (7, 3, 4), (10, 0, 4), (10, 10, 4), (50, 49, 30)],
-)
-def test_the_law_is_the_hypergeometric_one(k: int, ones: int, size: int) -> None:
-    least, law = hypergeometric_law(k, ones, size)
-    assert math.fsum(law) == pytest.approx(1, abs=1e-14)
-    values = np.arange(least, least + len(law))
-    assert law == pytest.approx(stats.hypergeom.pmf(values, k, ones, size), abs=1e-14)
-
-
-@given(st.integers(1, 400), st.data())
-def test_the_law_agrees_with_counting_subsets(k: int, data: st.DataObject) -> None:
-    ones, size = data.draw(st.integers(0, k)), data.draw(st.integers(1, k))
-    least, law = hypergeometric_law(k, ones, size)
-    exact = [
-        math.comb(ones, x) * math.comb(k - ones, size - x) / math.comb(k, size)
-        for x in range(least, least + len(law))
-    ]
-    assert law == pytest.approx(exact, rel=1e-9, abs=1e-15)
-    assert math.fsum(exact) == pytest.approx(1, abs=1e-12)
-
-
-@pytest.mark.parametrize("k", [10**9, 10**12, 2**62])
-def test_the_law_has_its_moments_for_huge_sizes(k: int) -> None:
-    ones, size = k // 3, 10**6
-    least, law = hypergeometric_law(k, ones, size)
-    values = least + np.arange(len(law))
-    mean = float(law @ values)
-    assert mean == pytest.approx(size * (ones / k), rel=1e-9)
-    share = ones / k
-    variance = size * share * (1 - share) * ((k - size) / (k - 1))
-    assert float(law @ (values - mean) ** 2) == pytest.approx(variance, rel=1e-6)
-    assert len(law) < 10**5
 
 
 # Samples of users
@@ -263,23 +223,6 @@ def test_a_list_divides_into_the_numbers_asked_for_and_stays_a_list(
         assert (chosen.n, others.n) == (number, 1000 - number)
         assert chosen.ordered
         assert (np.diff(chosen.successes) > 0).all()
-
-
-def test_many_users_of_one_huge_row_are_drawn_together(monkeypatch):
-    rng = np.random.default_rng(0)
-    k = np.full(20_000, 10**10)
-    together = []
-
-    def counted(k, ones, users, size, rng):
-        together.append(users)
-        return ones_of_row(k, ones, users, size, rng)
-
-    monkeypatch.setattr(laws, "ones_of_row", counted)
-    ones = ones_of_users(k, k // 2, 10**6, rng)
-    assert together == [20_000]
-    assert abs(ones.mean() / 5e5 - 1.0) < 1e-4  # 14 standard errors
-    assert abs(ones.std() / 500.0 - 1.0) < 0.05  # 10 standard errors
-    assert abs(np.corrcoef(ones[1:], ones[:-1])[0, 1]) < 0.05  # 7: in no order
 
 
 @pytest.mark.parametrize("expanded", [False, True])
