@@ -1,8 +1,8 @@
 """How long `make check` and `make test` take, step by step.
 
-Not part of `python -m benchmarks`, since it runs both: `python -m benchmarks checks`, on
-a machine that does nothing else.  A site that is there would make it quicker, so `make
-clean` comes first; the environment stays.
+Not part of `python -m benchmarks`, since it runs both: `python -m benchmarks checks`,
+on a machine that does nothing else.  A site that is there would make it quicker, so
+`make clean` comes first; the environment stays.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def main() -> None:
         "Wall-clock seconds on two cores, by `python -m benchmarks checks` after",
         "`make clean`, with the environment installed.",
         "",
-        f"`make check`: **{check:.0f} s**, of which {fast[1]:.0f} s for {fast[0]} tests;",
+        f"`make check`: **{check:.0f} s**, {fast[1]:.0f} s of it for {fast[0]} tests;",
         "the rest is lint, types and layers. There was no such target before.",
         "",
         f"`make test`: **{whole:.0f} s**.",
