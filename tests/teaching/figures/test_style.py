@@ -1,74 +1,89 @@
-"""The colours of all figures can be told apart, and importing the library is cheap."""
+"""What figures share: panels row by row, plain numbers on log axes, honest bars."""
 
-import itertools
-import subprocess
-import sys
+from typing import Any
 
-import numpy as np
 import pytest
-from matplotlib.colors import to_rgb
 
-from hetlit.teaching.looks import LOOKS
+from hetlit.teaching.figures.style import (
+    DPI,
+    WIDTH,
+    draw_error_bars,
+    draw_line,
+    logarithmic,
+    new_figure,
+    note,
+    panels_of,
+)
+from hetlit.teaching.looks import LOOKS, SIMULATION
 
-COLOURS = [look.colour for look in LOOKS]
-# Machado, Oliveira and Fernandes (2009), the severest form of each.
-SIGHT = {
-    "typical": np.eye(3),
-    "protanopia": [
-        [0.152286, 1.052583, -0.204868],
-        [0.114503, 0.786281, 0.099216],
-        [-0.003882, -0.048116, 1.051998],
+
+def test_panels_come_row_by_row_in_a_figure_of_the_width_of_a_page():
+    figure, panels = panels_of(4.0, 2, 3)
+    assert (*figure.get_size_inches(), figure.dpi) == (WIDTH, 4.0, DPI)
+    places: list[Any] = [panel.get_subplotspec() for panel in panels]
+    rows_and_columns = [(at.rowspan.start, at.colspan.start) for at in places]
+    assert rows_and_columns == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
+    for panel in panels:
+        assert not panel.spines["top"].get_visible()
+        assert not panel.spines["right"].get_visible()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "x", "y"),
+    [
+        ({"rows": 2}, True, False),
+        ({"columns": 2}, False, False),
+        ({"columns": 2, "share": True}, True, True),
     ],
-    "deuteranopia": [
-        [0.367322, 0.860646, -0.227968],
-        [0.280085, 0.672501, 0.047413],
-        [-0.011820, 0.042940, 0.968881],
+)
+def test_panels_above_each_other_share_x_and_others_only_if_asked(arguments, x, y):
+    _, (one, other) = new_figure(height=3.0, **arguments)
+    assert one.get_shared_x_axes().joined(one, other) is x
+    assert one.get_shared_y_axes().joined(one, other) is y
+
+
+@pytest.mark.parametrize("which", ["x", "y", "xy"])
+def test_log_axes_have_plain_numbers_and_others_stay(which):
+    _, (axes,) = panels_of(3.0)
+    logarithmic(axes, which)
+    for name, axis in (("x", axes.xaxis), ("y", axes.yaxis)):
+        assert axis.get_scale() == ("log" if name in which else "linear")
+        if name in which:
+            written = [axis.get_major_formatter()(v, None) for v in (0.01, 1, 20_000)]
+            assert written == ["0.01", "1", "20,000"]
+            assert axis.get_minor_formatter()(2.0, None) == ""
+
+
+def test_error_bars_reach_two_standard_errors_either_way():
+    _, (axes,) = panels_of(3.0)
+    draw_error_bars(axes, [1.0, 2.0], [0.5, 0.25], [0.125, 0.0625], SIMULATION)
+    (container,) = axes.containers
+    marks, _, (bars,) = container
+    assert marks.get_marker() == SIMULATION.marker
+    assert marks.get_xydata().tolist() == [[1.0, 0.5], [2.0, 0.25]]
+    ends = [segment.tolist() for segment in bars.get_segments()]
+    assert ends == [[[1.0, 0.25], [1.0, 0.75]], [[2.0, 0.125], [2.0, 0.375]]]
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_a_line_has_the_colour_of_its_look_and_dashes_if_it_has(look):
+    _, (axes,) = panels_of(3.0)
+    draw_line(axes, [0, 1], [1, 0], look)
+    (drawn,) = axes.lines
+    assert drawn.get_color() == look.colour
+    assert drawn.is_dashed() == (look.line != "-")
+
+
+@pytest.mark.parametrize(
+    ("by", "placed"),
+    [
+        ((0, 6), ("right", "bottom")),
+        ((0, -6), ("right", "top")),
+        ((6, 0), ("left", "center")),
     ],
-    "tritanopia": [
-        [1.255528, -0.076749, -0.178779],
-        [-0.078411, 0.930809, 0.147602],
-        [0.004733, 0.691367, 0.303900],
-    ],
-}
-
-
-def linear(colour):
-    c = np.array(to_rgb(colour))
-    return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
-
-
-def lab(rgb):
-    """Return the CIE Lab coordinates of a linear RGB colour."""
-    to_xyz = [
-        [0.4124, 0.3576, 0.1805],
-        [0.2126, 0.7152, 0.0722],
-        [0.0193, 0.1192, 0.9505],
-    ]
-    x = to_xyz @ np.clip(rgb, 0, 1) / [0.9505, 1.0, 1.089]
-    f = np.where(x > 0.008856, np.cbrt(x), 7.787 * x + 16 / 116)
-    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
-
-
-@pytest.mark.parametrize("colour", COLOURS)
-def test_colours_have_a_contrast_of_three_on_white(colour):
-    luminance = linear(colour) @ [0.2126, 0.7152, 0.0722]
-    assert 1.05 / (luminance + 0.05) >= 3
-
-
-@pytest.mark.parametrize("sight", SIGHT)
-def test_colours_stay_apart_for_colour_blind_readers(sight):
-    seen = [lab(np.array(SIGHT[sight]) @ linear(colour)) for colour in COLOURS]
-    for one, other in itertools.combinations(seen, 2):
-        assert np.linalg.norm(one - other) > 15  # 2 is just noticeable
-
-
-def test_no_two_series_differ_by_colour_alone():
-    for channel in ("colour", "line", "marker"):
-        assert len({getattr(look, channel) for look in LOOKS}) == len(LOOKS)
-
-
-@pytest.mark.parametrize("name", ["matplotlib", "matplotlib.pyplot"])
-def test_the_library_imports_no_plotting(name):
-    module = "hetlit" if name == "matplotlib" else "hetlit.teaching.figures.model"
-    code = f"import sys, {module}; sys.exit({name!r} in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+)
+def test_a_note_keeps_off_its_point(by, placed):
+    _, (axes,) = panels_of(3.0)
+    note(axes, 0.5, 0.5, "here", by)
+    (text,) = axes.texts
+    assert (text.get_horizontalalignment(), text.get_verticalalignment()) == placed
