@@ -172,7 +172,7 @@ def test_a_claim_becomes_a_card_with_links():
     assert "**Lemma 2.1** `lem.sigi` {bdg-success}`holds`" in text
     assert ":In the book: {prf:ref}`lem-user-variance`" in text
     assert "{py:obj}`hetlit.user_variance`" in text
-    assert "<check-users-table-user-variance-is-the-lemma>`" in text
+    assert "<check-theory-variance-user-variance-is-the-lemma>`" in text
 
 
 # The API page

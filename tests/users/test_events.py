@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import subprocess
 import sys
@@ -627,13 +628,13 @@ def test_what_is_no_whole_number_is_refused_by_its_column(name: str, kind: str) 
     assert "SECRET-7" not in str(error.value)
 
 
-@pytest.mark.parametrize("bad", [0.5, -1.0, 1e300])
-def test_what_is_said_of_a_column_shows_none_of_its_numbers(bad: float) -> None:
+@pytest.mark.parametrize("k", [[0, 7077], [-1, 7077], [0.5, 7077.0]])
+def test_what_is_said_of_a_column_shows_none_of_its_numbers(k: list[float]) -> None:
     # 7077 stands for how much data somebody holds.
-    table = {"k": np.array([bad, 7077.0]), "successes": np.array([0, 7077])}
+    table = {"k": np.array(k), "successes": np.array([0, 7077])}
     with pytest.raises(ValueError, match=r"^k must be whole numbers") as error:
         users_from_table(table)
-    assert "7077" not in str(error.value)
+    assert not re.search(r"7\.?077", str(error.value))
 
 
 # Hostile tables

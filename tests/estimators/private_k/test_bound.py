@@ -75,3 +75,30 @@ def test_what_is_public_is_checked_before_anyone_is_compared_with_k_max(
     users, rng = Users([21] * 20, [0] * 20), np.random.default_rng(0)
     with pytest.raises(ValueError, match="epsilon must be"):
         estimate(users, -1.0, k_max=20, rng=rng)
+
+
+PUBLIC_AND_WRONG = [
+    *((method, "epsilon", -1.0) for method in METHODS),
+    *((method, "rng", "?") for method in METHODS),
+    *((method, "trace", 1) for method in METHODS),
+    *((method, "beta", 0.0) for method in ("ratio", "ptr", "paper")),
+    *((method, "delta", 0.7) for method in ("ptr", "paper")),
+    *((method, "shares", (0.5, 0.6)) for method in ("ratio", "ptr")),
+    *((method, "spread_users", 0) for method in ("ratio", "ptr")),
+    *((method, "width", 0.1) for method in ("ratio", "ptr")),
+    ("paper", "variance", "?"),
+    ("paper", "variance_users", 1),
+    ("paper", "variance_users", 10**7),
+    ("paper", "third_moment", 0.0),
+]
+
+
+@pytest.mark.parametrize(("method", "name", "value"), PUBLIC_AND_WRONG)
+def test_every_public_argument_is_checked_before_users_are_compared_with_k_max(
+    method: str, name: str, value: Any
+) -> None:
+    options: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6}
+    options |= {"rng": np.random.default_rng(0), name: value}
+    users = Users([21] * 20, [0] * 20)
+    with pytest.raises((TypeError, ValueError), match=rf"^{name} must"):
+        estimate_private_k(users, k_max=20, method=method, **options)
