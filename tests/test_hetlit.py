@@ -9,6 +9,7 @@ import hetlit.teaching.widgets
 import hetlit.widgets
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["matplotlib", "matplotlib.pyplot"])
 def test_the_library_imports_no_plotting(name):
     module = "hetlit" if name == "matplotlib" else "hetlit.teaching.figures.model"

@@ -285,6 +285,7 @@ def test_rounding_is_within_the_least_sensitivity(
     assert max(values) - min(values) <= 2.0**-45
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", WEIGHTS)
 @QUICK
 @given(users=tables(), epsilon=st.floats(0.05, 20.0))

@@ -99,6 +99,7 @@ def test_initial_mean_is_unbiased(p: float) -> None:
     assert close(errors, p)
 
 
+@pytest.mark.slow
 def test_the_variance_of_the_first_mean_is_sampling_plus_twice_the_squared_scale() -> (
     None
 ):

@@ -178,6 +178,7 @@ def simulated_values(
     return np.concatenate(values), clipped
 
 
+@pytest.mark.slow
 def test_two_hundred_users_behave_as_predicted() -> None:
     # 5e4 runs: the error of the variance is 0.35%, and 2% is 5.7 of it; the mean is
     # allowed 6.5 of its errors of 1e-4.
@@ -256,6 +257,7 @@ def success_masses(meta: Any, size: int, successes: Any) -> np.ndarray:
     return integrate.simpson(binomial * density[:, None], x=rates, axis=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", POPULATIONS)
 def test_predicted_variance_is_the_simulated_one_to_two_percent(name: str) -> None:
     # 1e5 runs: the error is at most 0.3%, and 2% is 6.7 of it.

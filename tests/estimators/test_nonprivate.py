@@ -370,6 +370,7 @@ def test_a_first_mean_of_zero_or_one_gives_finite_weights(ones: int) -> None:
     assert math.fsum(estimate.trace.weights) == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 @QUICK
 @given(tables())
 def test_rows_of_several_users_are_as_good_as_one_row_each(users: Users) -> None:

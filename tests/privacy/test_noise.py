@@ -32,6 +32,7 @@ def test_laplace_noise_has_its_law(scale):
     assert stats.kstest(sample, stats.laplace(scale=scale).cdf).pvalue > 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.5, 3.0])
 def test_laplace_noise_has_variance_twice_the_scale_squared(scale):
     rng = generator(2)
@@ -97,6 +98,7 @@ def test_rounding_that_loses_probability_leaves_the_last_outcomes():
     assert type(noise.invert(law, 0.7)) is int
 
 
+@pytest.mark.slow
 def test_each_of_many_unlikely_outcomes_can_be_drawn():
     half, unlikely = 5 * 10**6, 4e-17
     law = np.full(2 * half, unlikely)

@@ -86,6 +86,7 @@ def test_moving_utilities_by_the_sensitivity_costs_at_most_epsilon(
     assert np.abs(np.log(one / other)).max() <= epsilon + 1e-9
 
 
+@pytest.mark.slow
 def test_outcomes_are_drawn_with_their_probabilities():
     rng, draws = generator(3), 20_000
     utilities, epsilon, sensitivity = [1.0, 0.0, 3.0, -2.0], 1.5, 2.0
@@ -234,6 +235,7 @@ def test_the_median_of_equal_values_is_in_their_cell():
     assert utilities.tolist() == [0.0, -5.0, -5.0]
 
 
+@pytest.mark.slow
 def test_the_median_is_drawn_with_its_law():
     values, grid, epsilon = [0.0, 1.0, 1.0, 2.0, 3.0], [0.5, 1.0, 2.5], 1.2
     rng, draws = generator(4), 20_000

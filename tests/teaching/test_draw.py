@@ -60,6 +60,7 @@ def test_the_legend_stays_above_the_panels(name):
     assert box.x1 <= figure.bbox.x1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXPLORERS)
 def test_a_moving_figure_shows_each_picture_to_the_pixel(name):
     explorer = EXPLORERS[name]

@@ -32,6 +32,7 @@ def move_to(box, explorer, point):
         control.value = point[parameter.name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXPLORERS)
 def test_it_runs_at_the_corners_and_at_twenty_random_points(name):
     explorer, box = EXPLORERS[name], explore(name)
@@ -49,6 +50,7 @@ def test_it_runs_at_the_corners_and_at_twenty_random_points(name):
     assert plt.get_fignums() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXPLORERS)
 def test_reset_brings_back_the_first_picture(name):
     explorer, box = EXPLORERS[name], explore(name)

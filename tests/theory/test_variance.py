@@ -51,6 +51,7 @@ def test_user_variance_is_within_twice_the_larger_part(
     assert larger * (1 - 1e-15) <= variance <= 2 * larger * (1 + 1e-15)
 
 
+@pytest.mark.slow
 @given(k=whole_sizes, p=st.fractions(0, 1), share=st.fractions(0, 1))
 def test_user_variance_is_the_lemma(k: int, p: Fraction, share: Fraction) -> None:
     top = p * (1 - p)

@@ -209,6 +209,7 @@ def test_inverse_variance_weights_are_inverse_to_variances(table):
     assert products == pytest.approx(np.full(len(counts), products[0]), rel=1e-12)
 
 
+@pytest.mark.slow
 @given(tables(), LEVELS)
 def test_truncated_weights_have_the_papers_shape(table, level):
     variances, _, _, counts = table
@@ -380,6 +381,7 @@ def lower_bound(variances, widths, epsilon, counts):
     return 1 / np.sum((target - matrix @ np.maximum(prices, 0.0)) ** 2)
 
 
+@pytest.mark.slow
 def test_no_search_beats_the_best_threshold():
     for variances, widths, epsilon, counts in random_instances(2000, seed=1):
         _, objective = best_threshold(variances, widths, epsilon, counts=counts)
@@ -499,6 +501,7 @@ def test_weights_by_formula_do_not_depend_on_how_rows_are_written(table, level):
     )
 
 
+@pytest.mark.slow
 @given(tables(), st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_matter(table, random):
     variances, widths, epsilon, counts = table

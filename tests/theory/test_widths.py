@@ -244,6 +244,7 @@ def test_beta_binomial_tails_keep_their_digits(m):
     assert above == pytest.approx(rest, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_counts_at_equal_distance_are_never_split_by_rounding():
     # 2kp is whole, though not always in floating point (2 * 100 * .07 > 14).
     for k, hundredths in itertools.product((50, 100, 150, 700), range(1, 100)):

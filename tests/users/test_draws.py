@@ -186,6 +186,7 @@ def test_the_users_with_most_data_are_chosen(users: Users, data: st.DataObject) 
         assert above(chosen) == above(users)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reverse", [False, True])
 def test_the_order_of_rows_does_not_matter(reverse: bool) -> None:
     # Sorted by successes: taking the first half would take only zeros, or only ones.

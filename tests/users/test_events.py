@@ -129,6 +129,7 @@ def test_narrow_integers_do_not_overflow(kind: type) -> None:
     assert from_events({"who": who, "won": won}) == [(40, 0, 1), (40, 40, 1)]
 
 
+@pytest.mark.slow
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     events=st.lists(
@@ -752,6 +753,7 @@ def test_a_million_numeric_events_are_counted() -> None:
     assert int((users.successes * users.counts).sum()) == int(won.sum())
 
 
+@pytest.mark.slow
 def test_importing_hetlit_imports_no_optional_library() -> None:
     code = (
         "import sys, hetlit, hetlit.users.events\n"
@@ -764,6 +766,7 @@ def test_importing_hetlit_imports_no_optional_library() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_tables_in_memory_need_no_optional_library() -> None:
     code = (
         "import sys\n"

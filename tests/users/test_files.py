@@ -49,6 +49,7 @@ def test_files_agree_with_brute_force(
 field = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1)
 
 
+@pytest.mark.slow
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(events=st.lists(st.tuples(field, st.integers(0, 1)), min_size=1, max_size=20))
 def test_random_text_in_csv_reads_the_same_with_and_without_duckdb(
@@ -245,6 +246,7 @@ cells = st.sampled_from(["a", '"a"', '"x\ny"', '"x\r"', '""', "", " a", 'b"', '"
 fields_won = st.sampled_from(["0", "1", "true", '"1"', "1,", "1,2", "", "\t1", "1_0"])
 
 
+@pytest.mark.slow
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lines=st.lists(st.tuples(cells, fields_won, ends), max_size=5), end=ends)
 def test_odd_csv_reads_the_same_with_and_without_duckdb(

@@ -64,6 +64,7 @@ def test_groups_are_the_sizes_in_ascending_order_with_their_users(users):
     assert groups.sizes.n == users.n
 
 
+@pytest.mark.slow
 @given(tables())
 def test_positions_lead_from_rows_to_their_groups(users):
     groups = by_size(users)

@@ -179,6 +179,7 @@ def test_the_count_stays_within_public_bounds() -> None:
     assert value == pytest.approx(0.5 - 1e9 * 4 / SMALL.n, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count_share", [None, 0.5])
 def test_contribution_bounding_is_centred_and_has_the_predicted_variance(
     count_share: float | None,

@@ -307,6 +307,7 @@ def test_a_plan_is_made_of_sizes_and_names_its_parts() -> None:
         odd(HuberPlan)(*parts, plan.thresholds)
 
 
+@pytest.mark.slow
 @given(tables(), st.floats(0.1, 5), st.integers(1, 40), st.data())
 def test_whole_runs_lose_at_most_epsilon(
     users: Users, epsilon: float, outcome: int, data: st.DataObject

@@ -223,6 +223,7 @@ def test_median_truncation_has_its_exact_law(
     assert max(np.abs(places - v).min() for v in values) < 1e-12
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(kinds(6)), min_size=1, max_size=15))
 def test_median_truncation_uses_the_upper_half_and_the_median_size(users: Any) -> None:
     trace = trace_of(median_truncation, table(users))

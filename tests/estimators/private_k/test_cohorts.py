@@ -121,6 +121,7 @@ def spread_law(values: tuple[int | None, ...], epsilon: float) -> np.ndarray:
     return np.asarray(np.mean(laws, axis=0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_no_neighbour_moves_the_law_of_the_spread_by_more_than_epsilon(
     epsilon: float,

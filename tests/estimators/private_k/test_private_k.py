@@ -38,6 +38,7 @@ def test_all_zeros_and_all_ones_are_fine() -> None:
 # What comes out.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["ratio", "ptr"])
 def test_rows_with_counts_have_the_law_of_their_users_in_whole_runs(
     method: str,

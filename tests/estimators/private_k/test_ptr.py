@@ -151,6 +151,7 @@ def proposals(case: Case) -> list[float]:
 # The distance.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("guess", GUESSES)
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_the_distance_is_never_above_the_true_one_and_moves_by_one_at_most(

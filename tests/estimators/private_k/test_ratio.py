@@ -115,6 +115,7 @@ def log_likelihood(users: Users, epsilon: float, answers: tuple[float, ...]) -> 
     return transcript.log_likelihood
 
 
+@pytest.mark.slow
 def test_no_neighbour_changes_the_likelihood_of_a_run_by_more_than_epsilon() -> None:
     k = [2, 3, 4, 4, 4, 4, 4, 4, 3, 2, 2, 1, 1, 1]
     users = Users(k, [0, 3, 2, 1, 1, 4, 4, 0, 1, 1, 2, 0, 1, 0])

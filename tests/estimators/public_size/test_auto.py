@@ -481,6 +481,7 @@ def test_light_tails_are_not_taken_for_heavy_ones(name: str) -> None:
     assert np.sum(runs(LIGHT, name)["heavy"]) <= 20
 
 
+@pytest.mark.slow
 def test_light_tails_are_rewarded() -> None:
     run = runs(LIGHT, "zipf", 200)
     error, deviation = mean_squared_error(run)

@@ -170,6 +170,7 @@ def test_cohorts_is_the_literal_text_of_algorithm_2(
     assert estimate.value == pytest.approx(value, rel=1e-7, abs=1e-9)
 
 
+@pytest.mark.slow
 @QUICK
 @given(tables(), st.sampled_from([0.3, 1.0, 20.0]), st.integers(0, 10**6))
 def test_cohorts_treats_rows_of_several_users_as_one_row_each(
@@ -467,6 +468,7 @@ TRANSCRIPTS: dict[str, list[tuple[float, ...]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["cohorts", "paper"])
 def test_no_neighbour_changes_the_likelihood_of_a_run_by_more_than_epsilon(
     method: str,

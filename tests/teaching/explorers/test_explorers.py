@@ -112,6 +112,7 @@ def test_it_says_what_it_is_and_what_to_notice(explorer):
     assert not re.search(r"[<>&$\\]", " ".join(texts))
 
 
+@pytest.mark.slow
 @every_explorer
 def test_readings_are_sentences_that_change(explorer):
     points = some_points(explorer, 12, np.random.default_rng(1))
@@ -131,6 +132,7 @@ def test_a_picture_is_a_function_of_its_parameters(explorer):
     )
 
 
+@pytest.mark.slow
 @every_explorer
 def test_every_mark_can_be_seen_somewhere_and_named_marks_have_one_look(explorer):
     points = some_points(explorer, 12, np.random.default_rng(3))
@@ -154,6 +156,7 @@ def test_every_mark_can_be_seen_somewhere_and_named_marks_have_one_look(explorer
 # Frames
 
 
+@pytest.mark.slow
 @every_explorer
 def test_frames_are_small_and_give_back_every_picture(explorer):
     data = json.loads(as_json(frames(explorer)).replace("<\\/", "</"))

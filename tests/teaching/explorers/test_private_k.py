@@ -94,6 +94,7 @@ def test_the_noisy_ratio_with_right_guesses_has_the_predicted_error(
     assert abs(np.mean(errors) / predicted - 1.0) < allowed
 
 
+@pytest.mark.slow
 def test_the_whole_estimator_comes_close_to_the_prediction() -> None:
     rng = np.random.default_rng(1)
     ratios = []

@@ -148,6 +148,7 @@ def test_the_errors_are_as_large_as_theory_says(n: int, epsilon: float) -> None:
         assert abs(squares.mean() - error**2) < allowed
 
 
+@pytest.mark.slow
 def test_with_first_guesses_auto_stays_close_to_the_ideal_estimator() -> None:
     grid = itertools.product(*(p.values for p in REALIZABLE.on_page))
     guessed = 0

@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
+import pytest
 from matplotlib.figure import Figure
 
 from hetlit.teaching.figures import landing
@@ -34,6 +35,7 @@ def test_overview_weights_are_fair_shares_and_its_laws_are_private():
     assert np.abs(np.log(as_it_is / replaced)).max() <= 1 + 1e-9  # epsilon = 1
 
 
+@pytest.mark.slow
 def test_overview_svg_is_what_the_code_draws(tmp_path):
     again = tmp_path / "overview.svg"
     command = [sys.executable, "-m", "hetlit.teaching.figures", str(again)]
