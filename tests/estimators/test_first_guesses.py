@@ -38,6 +38,7 @@ from hetlit import (
 from hetlit.estimators.first_guesses import (
     MEDIAN_OF_DIFFERENCES,
     first_sample_total,
+    known_spread,
     noisy_mean,
     paired_differences,
     spread_between_users,
@@ -373,6 +374,12 @@ def test_debiasing_one_sample_says_nothing() -> None:
 def test_debiasing_stays_between_zero_and_q() -> None:
     assert spread_between_users(0.0, 10, 0.2) == 0.0
     assert spread_between_users(5.0, 10, 0.2) == 0.2
+
+
+def test_the_spread_of_a_known_mean_is_exact_and_never_zero() -> None:
+    assert known_spread(0.25, 10) == 0.1875
+    assert known_spread(1e-6, 10) == 1e-6 * (1.0 - 1e-6)
+    assert known_spread(0.0, 10) == known_spread(1.0, 10) == 1 / 40
 
 
 # Arguments.

@@ -345,7 +345,8 @@ def test_a_single_step_without_a_generator_is_refused():
         single_step(0.5, None)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.inf, math.nan])
+# A share of a budget may be any amount; what a function is asked for has a range.
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, 1e-13, 1e13, math.inf, math.nan])
 def test_a_single_step_needs_a_possible_epsilon(epsilon):
     with pytest.raises(ValueError, match=r"^epsilon must be"):
         single_step(epsilon, Recorder())

@@ -95,8 +95,9 @@ def test_cells_without_numbers_are_compared_all_the_same(tmp_path):
         capture_output=True,
         text=True,
     )
-    assert "1 passed" in done.stdout
-    assert done.stdout.count("Cell outputs differ") == 2
+    # The reason stands in each failure; where CI is set, the summary repeats it.
+    assert "2 failed, 1 passed" in done.stdout
+    assert done.stdout.count("Cell outputs differ") >= 2
 
 
 def test_normalising_keeps_text_and_tags_and_drops_the_rest():

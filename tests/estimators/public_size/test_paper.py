@@ -149,3 +149,15 @@ def test_the_paper_clamps_a_variance_that_no_rates_can_have(
     trace = estimate.trace
     p0 = trace.initial_mean
     assert trace.initial_variance == max(p0 * (1 - p0), 1 / 8)
+
+
+@pytest.mark.parametrize("third_moment", [0.0, 1e-7, 1e7, math.nan])
+def test_a_bad_third_moment_is_named(third_moment: float) -> None:
+    with pytest.raises(ValueError, match=r"^third_moment must be"):
+        estimate_public_size(
+            twenty_users(),
+            2.0,
+            method="paper",
+            third_moment=third_moment,
+            rng=Scripted(0.0),
+        )
