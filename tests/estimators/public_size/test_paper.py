@@ -152,10 +152,12 @@ def test_the_paper_clamps_a_variance_that_no_rates_can_have(
 
 
 @pytest.mark.parametrize("third_moment", [0.0, 1e-7, 1e7, math.nan])
-def test_a_bad_third_moment_is_named(third_moment: float) -> None:
+def test_a_bad_third_moment_is_named_before_users_are_looked_at(
+    third_moment: float,
+) -> None:
     with pytest.raises(ValueError, match=r"^third_moment must be"):
         estimate_public_size(
-            twenty_users(),
+            Users([1], [0]),  # too few
             2.0,
             method="paper",
             third_moment=third_moment,
