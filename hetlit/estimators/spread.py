@@ -118,7 +118,8 @@ def spread_histogram(
     """Return how many guesses of var_p, one per user, fall into each cell of a grid.
 
     (mean - p)^2 has mean q/k + (1 - 1/k) var_p and, for a Gaussian, a median of
-    MEDIAN_OF_SQUARES times that.
+    MEDIAN_OF_SQUARES times that, so a square is worth the guess
+    (k square / MEDIAN_OF_SQUARES - q)/(k - 1).
     """
     histogram = np.zeros(len(grid) + 1)
     for rows in blocks(users):
@@ -126,8 +127,8 @@ def spread_histogram(
         if chosen.any():
             k = users.k[rows][chosen]
             square = (users.successes[rows][chosen] / k - centre) ** 2
-            guesses = (square / MEDIAN_OF_SQUARES - q / k) / (1.0 - 1.0 / k)
-            counts = users.counts[rows][chosen]
+            guesses = (square * (k / MEDIAN_OF_SQUARES) - q) / (k - 1)
+            counts = None if users.ordered else users.counts[rows][chosen]
             histogram += grid_histogram(guesses, grid, counts=counts)
     return histogram
 

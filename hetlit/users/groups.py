@@ -70,7 +70,9 @@ class Groups:
         for rows in blocks(users):
             means = users.successes[rows] / users.k[rows]
             values = value(self.positions(rows), means)
-            total += float(np.sum(values * users.counts[rows]))
+            total += float(
+                np.sum(values if users.ordered else values * users.counts[rows])
+            )
         return total
 
 
