@@ -69,7 +69,7 @@ test-lite: book ## run all chapters with Pyodide in Chromium; needs npm, downloa
 
 test-lowest: $(LOWEST)/.ready ## the library's tests with the oldest dependencies we claim
 	$(LOWEST)/bin/python -m pytest -n $(JOBS) --dist worksteal -k 'not $(PINNED)' $(OTHERS) \
-	  --override-ini addopts='--strict-config --strict-markers -p no:nbval' \
+	  --override-ini addopts='--import-mode=importlib --strict-config --strict-markers -p no:nbval' \
 	  -W ignore::DeprecationWarning tests
 
 lab: $(READY) ## open the chapters in JupyterLab
