@@ -3,11 +3,21 @@
 python -m benchmarks             everything, about half an hour on two cores
 python -m benchmarks accuracy    or one of them
 python -m benchmarks checks      only when named: how long `make test` takes
+python -m benchmarks imports     only when named: how long `import hetlit` takes
 """
 
 import sys
 
-from . import accuracy, checks, explorers, notebooks, private_sizes, scale, shares
+from . import (
+    accuracy,
+    checks,
+    explorers,
+    imports,
+    notebooks,
+    private_sizes,
+    scale,
+    shares,
+)
 
 BENCHMARKS = {
     "accuracy": accuracy.main,
@@ -18,7 +28,7 @@ BENCHMARKS = {
     "explorers": explorers.main,
 }
 
-WHEN_NAMED = {"checks": checks.main}
+WHEN_NAMED = {"checks": checks.main, "imports": imports.main}
 
 for name in sys.argv[1:] or BENCHMARKS:
     (BENCHMARKS | WHEN_NAMED)[name]()

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from hypothesis import settings
-from hypothesis import strategies as st
 
 from hetlit import Users, sizes
 from hetlit.estimators.public_size.auto import Plan, cautious_mean
@@ -21,15 +20,6 @@ WEIGHTS = ("paper", "optimal")
 D40_X = np.array([30, 15, 8, *map(int, "3234431113221112221001121101121101121")])
 FINAL_40 = Users(sizes.harmonic(40)[4:36], D40_X[4:36])
 SMALL = Users([1, 3, 8, 20], [1, 1, 5, 9], [40, 30, 20, 10])
-
-
-@st.composite
-def tables(draw: st.DrawFn) -> Users:
-    row = st.integers(1, 30).flatmap(
-        lambda k: st.tuples(st.just(k), st.integers(0, k), st.integers(1, 4))
-    )
-    rows = draw(st.lists(row, min_size=10, max_size=40))
-    return Users(*(list(column) for column in zip(*rows, strict=True)))
 
 
 def twenty_users() -> Users:

@@ -19,17 +19,9 @@ from hetlit import (
 )
 from tests.neighbours import FINAL_40, WEIGHTS
 from tests.quiet import Quiet
+from tests.rows import tables
 
 QUICK = settings(max_examples=50)
-
-
-@st.composite
-def tables(draw: st.DrawFn) -> Users:
-    row = st.integers(1, 30).flatmap(
-        lambda k: st.tuples(st.just(k), st.integers(0, k), st.integers(1, 4))
-    )
-    rows = draw(st.lists(row, min_size=1, max_size=20))
-    return Users(*(list(column) for column in zip(*rows, strict=True)))
 
 
 # The predicted variance.

@@ -23,6 +23,7 @@ from hetlit import (
     sizes,
     user_variance,
 )
+from tests.rows import tables
 
 # Forty users of sizes ceil(40/i), and what they hold.
 D40_K = sizes.harmonic(40)
@@ -48,15 +49,6 @@ class FirstSamples(np.random.Generator):
         drawn = super().binomial(n, p, size) if self.given is None else self.given
         self.total = int(np.sum(drawn))
         return np.asarray(drawn)
-
-
-@st.composite
-def tables(draw: st.DrawFn) -> Users:
-    row = st.integers(1, 30).flatmap(
-        lambda k: st.tuples(st.just(k), st.integers(0, k), st.integers(1, 4))
-    )
-    rows = draw(st.lists(row, min_size=10, max_size=40))
-    return Users(*(list(column) for column in zip(*rows, strict=True)))
 
 
 # Known variances.
@@ -87,7 +79,7 @@ def test_the_final_group_of_forty_users_has_the_known_estimate() -> None:
 
 
 @QUICK
-@given(tables(), st.floats(0.1, 0.9), st.floats(0.0, 1.0), st.integers(0, 10**6))
+@given(tables(10, 40), st.floats(0.1, 0.9), st.floats(0.0, 1.0), st.integers(0, 10**6))
 def test_no_other_weights_that_add_up_to_one_have_a_smaller_variance(
     users: Users, p: float, share: float, seed: int
 ) -> None:
@@ -254,7 +246,7 @@ def as_list(users: Users) -> Users:
 
 
 @QUICK
-@given(tables(), st.booleans())
+@given(tables(10, 40), st.booleans())
 def test_algorithm_1_is_its_literal_corrected_text(users: Users, debias: bool) -> None:
     users = as_list(users)
     source = FirstSamples()
@@ -297,7 +289,7 @@ def test_the_first_mean_takes_one_sample_of_each_of_the_smallest_users() -> None
 
 
 @QUICK
-@given(tables(), st.integers(0, 10**6))
+@given(tables(10, 40), st.integers(0, 10**6))
 def test_cohorts_cover_everybody_once(users: Users, seed: int) -> None:
     rng = np.random.default_rng(seed)
     cohorts = estimate_nonprivate(users, rng=rng, trace=True).trace.cohorts
@@ -372,7 +364,7 @@ def test_a_first_mean_of_zero_or_one_gives_finite_weights(ones: int) -> None:
 
 @pytest.mark.slow
 @QUICK
-@given(tables())
+@given(tables(10, 40))
 def test_rows_of_several_users_are_as_good_as_one_row_each(users: Users) -> None:
     expanded = users.expanded()
     ideal = [
@@ -386,7 +378,7 @@ def test_rows_of_several_users_are_as_good_as_one_row_each(users: Users) -> None
 
 
 @QUICK
-@given(tables())
+@given(tables(10, 40))
 def test_algorithm_1_treats_rows_of_several_users_as_one_row_each(
     users: Users,
 ) -> None:

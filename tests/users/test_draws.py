@@ -29,6 +29,7 @@ from hetlit.users.draws import (
     subsampled_ones,
 )
 from hetlit.users.laws import FEW
+from tests.rows import tables
 
 
 def generator(seed: int = 0) -> np.random.Generator:
@@ -160,16 +161,7 @@ def test_where_integers_have_32_bits_the_same_users_are_drawn(
 # The users with most data
 
 
-@st.composite
-def tables(draw: st.DrawFn) -> Users:
-    row = st.integers(1, 6).flatmap(
-        lambda k: st.tuples(st.just(k), st.integers(0, k), st.integers(1, 4))
-    )
-    rows = draw(st.lists(row, min_size=1, max_size=12))
-    return Users(*(list(column) for column in zip(*rows, strict=True)))
-
-
-@given(tables(), st.data())
+@given(tables(most=12, largest=6), st.data())
 def test_the_users_with_most_data_are_chosen(users: Users, data: st.DataObject) -> None:
     number = data.draw(st.integers(1, users.n))
     chosen, least = most_data(users, number, generator())

@@ -22,17 +22,7 @@ from hetlit.theory.populations import (
 from hetlit.users.simulate import sample_users
 from hetlit.users.table import Users
 from tests.chance import RNG, plausible_count
-from tests.rows import rows_of
-
-
-@st.composite
-def tables(draw: st.DrawFn, most: int = 10**9) -> Users:
-    row = st.integers(1, 6).flatmap(
-        lambda k: st.tuples(st.just(k), st.integers(0, k), st.integers(1, most))
-    )
-    rows = draw(st.lists(row, min_size=1, max_size=30))
-    return Users(*(list(column) for column in zip(*rows, strict=True)))
-
+from tests.rows import rows_of, tables
 
 # Users: what they hold
 
@@ -260,7 +250,7 @@ def test_methods_leave_users_as_they_are() -> None:
 # Users: merging and expanding rows
 
 
-@given(users=tables())
+@given(users=tables(most=30, largest=6, counts=10**9))
 def test_compressing_merges_equal_rows_in_order(users: Users) -> None:
     expected: Counter[tuple[int, int]] = Counter()
     for k, successes, count in rows_of(users):
@@ -271,7 +261,7 @@ def test_compressing_merges_equal_rows_in_order(users: Users) -> None:
     assert rows_of(compressed.compressed()) == rows_of(compressed)
 
 
-@given(users=tables(most=5))
+@given(users=tables(most=30, largest=6, counts=5))
 def test_expanding_and_compressing_are_a_round_trip(users: Users) -> None:
     expanded = users.expanded()
     assert len(expanded.k) == expanded.n == users.n
@@ -279,7 +269,7 @@ def test_expanding_and_compressing_are_a_round_trip(users: Users) -> None:
     assert rows_of(expanded.compressed()) == rows_of(users.compressed())
 
 
-@given(users=tables())
+@given(users=tables(most=30, largest=6, counts=10**9))
 def test_repr_shows_the_number_of_users_and_nothing_private(users: Users) -> None:
     expected = f"Users(n={sum(count for _, _, count in rows_of(users))})"
     for table in (
@@ -371,7 +361,7 @@ class Draws(np.random.Generator):
         return super().multinomial(n, pvals)
 
 
-@given(tables(most=300), st.integers(1, 7))
+@given(tables(most=30, largest=6, counts=300), st.integers(1, 7))
 def test_capped_users_keep_the_bound_and_nobody_else_changes(
     users: Users, k_max: int
 ) -> None:

@@ -13,17 +13,9 @@ from hypothesis import strategies as st
 from hetlit import Users
 from hetlit.estimators.private_k.sums import RatioPlan, ratio_plan, ratio_statistics
 from tests.private_sizes import all_users, table, zipf_users
+from tests.rows import tables
 
 QUICK = settings(max_examples=50)
-
-
-@st.composite
-def tables(draw: st.DrawFn, least: int = 1) -> Users:
-    row = st.integers(1, 12).flatmap(
-        lambda k: st.tuples(st.just(k), st.integers(0, k), st.integers(1, 4))
-    )
-    rows = draw(st.lists(row, min_size=least, max_size=30))
-    return Users(*(list(column) for column in zip(*rows, strict=True)))
 
 
 # The two sums.
@@ -83,7 +75,7 @@ def literal_sums(
 
 @QUICK
 @given(
-    tables(),
+    tables(most=30, largest=12),
     st.floats(-0.5, 1.5),
     st.floats(-0.1, 0.4),
     st.integers(1, 15),
@@ -113,7 +105,7 @@ def test_the_sums_are_what_their_definition_says(
 
 
 @QUICK
-@given(tables(), st.integers(1, 15))
+@given(tables(most=30, largest=12), st.integers(1, 15))
 def test_rows_with_counts_have_the_sums_of_their_users(users: Users, cap: int) -> None:
     together = ratio_statistics(users, 0.3, 0.01, cap, alpha=0.1, width=None)
     each = ratio_statistics(users.expanded(), 0.3, 0.01, cap, alpha=0.1, width=None)

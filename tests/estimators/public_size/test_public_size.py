@@ -19,8 +19,9 @@ from hetlit import (
 )
 from hetlit.estimators.public_size.auto import estimate_adaptive
 from hetlit.privacy.noise import SecureNoiseUnavailable
-from tests.neighbours import METHODS, QUICK, tables, twenty_users
+from tests.neighbours import METHODS, QUICK, twenty_users
 from tests.quiet import Scripted
+from tests.rows import tables
 
 
 def test_auto_is_the_adaptive_estimator() -> None:
@@ -36,7 +37,9 @@ def test_auto_is_the_adaptive_estimator() -> None:
 
 
 @QUICK
-@given(users=tables(), epsilon=st.floats(0.5, 50.0), method=st.sampled_from(METHODS))
+@given(
+    users=tables(10, 40), epsilon=st.floats(0.5, 50.0), method=st.sampled_from(METHODS)
+)
 def test_the_ledger_adds_up_to_epsilon(
     users: Users, epsilon: float, method: str
 ) -> None:
