@@ -29,6 +29,26 @@ PICTURES = {"matplotlib", "ipywidgets", "IPython"}
 configuration.configure()
 
 
+# Plans are made by keyword: a field that is inserted must not move the others
+
+RESULTS = {"Estimate", "RatioStatistics"}
+
+
+def plans():
+    """Return (class, keywords of its decorator) of dataclasses of the estimators."""
+    for path in sorted((LIBRARY / "estimators").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and node.name not in RESULTS:
+                for call in node.decorator_list:
+                    yield node.name, {word.arg for word in call.keywords}
+
+
+def test_plans_have_no_fields_by_position():
+    found = dict(plans())
+    assert {"Plan", "Plans", "Weighting", "ClippedMean", "RatioPlan"} <= set(found)
+    assert [name for name, words in found.items() if "kw_only" not in words] == []
+
+
 # Tests mirror the library
 
 
