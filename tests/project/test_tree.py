@@ -40,6 +40,7 @@ def plans():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef) and node.name not in RESULTS:
                 for call in node.decorator_list:
+                    assert isinstance(call, ast.Call), node.name
                     yield node.name, {word.arg for word in call.keywords}
 
 
