@@ -122,12 +122,31 @@ def measure(cell: Cell) -> Result:
 
 
 def expected_square(estimate: Estimate, p: float) -> float:
-    """Return the squared error, averaged over the last noise where that is known."""
+    """Return the squared error, averaged over the last noise where that is known.
+
+    A value that is moved into an interval around an anchor loses what lies beyond:
+    (x - p)^2 - (end - p)^2 = (x - end)^2 + 2 (x - end)(end - p) above its upper end.
+    """
     inside = vars(estimate.trace)
-    if "noise_scale" in inside:
-        error, scale = inside["noiseless"] - p, inside["noise_scale"]
-        return float(error**2 + 2.0 * scale**2)
-    return (estimate.value - p) ** 2
+    if "noise_scale" not in inside:
+        return (estimate.value - p) ** 2
+    noiseless, scale = inside["noiseless"], inside["noise_scale"]
+    square = (noiseless - p) ** 2 + 2.0 * scale**2
+    if "radius" in inside:
+        anchor, radius = inside["anchor"].value, inside["radius"]
+        for sign in (1.0, -1.0):
+            end = sign * (anchor + sign * radius)
+            mean, second = _beyond(end - sign * noiseless, scale)
+            square -= second + 2.0 * mean * (end - sign * p)
+    return float(square)
+
+
+def _beyond(distance: float, scale: float) -> tuple[float, float]:
+    """Return E (L - distance)_+ and E (L - distance)_+^2 for Laplace noise L."""
+    tail = math.exp(-abs(distance) / scale)
+    if distance >= 0.0:
+        return 0.5 * scale * tail, scale**2 * tail
+    return 0.5 * scale * tail - distance, distance**2 + scale**2 * (2.0 - tail)
 
 
 def ideal_weights(

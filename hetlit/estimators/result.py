@@ -1,4 +1,4 @@
-"""What an estimator returns: a value, its ledger and, on request, a trace."""
+"""What an estimator returns: a value, how sure it is, its ledger and maybe a trace."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from types import NoneType
 from typing import Any
 
 from hetlit import check
+from hetlit.estimators.card import card
+from hetlit.estimators.uncertainty import Uncertainty
 from hetlit.privacy.ledger import Ledger
 
 
@@ -33,22 +35,48 @@ class Trace:
 class Estimate:
     """An estimate of the population mean.
 
-    `value` and `ledger` can be released.  Made with ``trace=True`` it also has
-    `trace`, which cannot.
+    Everything in it can be released, except `trace`, which it has if it was made with
+    ``trace=True``.
+
+    value : in [0, 1]; what noise carried out of it is moved back, which costs nothing,
+        because the value was private before, and only brings it nearer to the mean
+    ledger : what the release spent, and why
+    uncertainty : what is known of the error, from released numbers and public ones
+    warnings : what a reader of the value should know, in sentences
+
+    >>> from hetlit.privacy.ledger import not_private
+    >>> sure = Uncertainty(noise=0.0, sampling=0.01)
+    >>> estimate = Estimate(0.3, not_private(9, "mean"), uncertainty=sure)
+    >>> low, high = estimate.interval(0.95)
+    >>> round(low, 4), round(high, 4)
+    (0.2804, 0.3196)
     """
 
     value: float
     ledger: Ledger
     _trace: Trace | None = field(default=None, repr=False)
+    uncertainty: Uncertainty | None = None
+    warnings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", check.real("value", self.value))
-        if not isinstance(self.ledger, Ledger):
+        value = min(max(check.real("value", self.value), 0.0), 1.0)
+        object.__setattr__(self, "value", value)
+        kinds: dict[str, tuple[type, ...]] = {
+            "ledger": (Ledger,),
+            "_trace": (Trace, NoneType),
+            "uncertainty": (Uncertainty, NoneType),
+        }
+        for name, allowed in kinds.items():
+            part = getattr(self, name)
+            if not isinstance(part, allowed):
+                wanted, given = allowed[0].__name__, type(part).__name__
+                raise TypeError(f"{name} must be of type {wanted}, not {given}")
+        if not isinstance(self.warnings, tuple):
             raise TypeError(
-                f"ledger must be a Ledger, not {type(self.ledger).__name__}"
+                f"warnings must be a tuple of text, not {type(self.warnings).__name__}"
             )
-        if not isinstance(self._trace, (Trace, NoneType)):
-            raise TypeError(f"_trace must be a Trace, not {type(self._trace).__name__}")
+        for warning in self.warnings:
+            check.text("warnings: each", warning)
 
     @property
     def trace(self) -> Trace:
@@ -60,7 +88,55 @@ class Estimate:
             )
         return self._trace
 
+    @property
+    def standard_error(self) -> float:
+        """How far the value is typically off.
+
+        It counts the noise, the sampling error and what a dependence of rates on sizes
+        could hide, but not what clipping may have taken away.
+        """
+        return self._known_uncertainty.standard_error
+
+    def interval(
+        self, level: float = 0.95, *, sizes: bool = False
+    ) -> tuple[float, float]:
+        """Return (low, high), within [0, 1], that hold the mean with chance `level`.
+
+        Parameters
+        ----------
+        level : strictly between 0 and 1
+        sizes : false for an interval of the model, in which users' rates do not
+            depend on their sizes; true to allow for as much of a dependence as could
+            have gone unnoticed
+
+        Privacy: it is computed from released numbers and public ones, so that it costs
+        nothing and can be released, at as many levels as you like.
+        """
+        level = check.strictly_between("level", level, 0.0, 1.0)
+        sizes = check.flag("sizes", sizes)
+        width = self._known_uncertainty.half_width(level, sizes=sizes)
+        return max(self.value - width, 0.0), min(self.value + width, 1.0)
+
+    @property
+    def _known_uncertainty(self) -> Uncertainty:
+        if self.uncertainty is None:
+            raise AttributeError(
+                "this estimate does not say how sure it is: it was made without an "
+                "uncertainty, as hetlit's own estimators never do"
+            )
+        return self.uncertainty
+
     def __repr__(self) -> str:
-        spent = f"epsilon={self.ledger.epsilon:.6g}, delta={self.ledger.delta:.3g}"
-        secret = f", trace={self._trace!r}" if self._trace is not None else ""
-        return f"Estimate(value={self.value:.6g}, {spent}{secret})"
+        parts = [f"value={self.value:.6g}"]
+        if self.uncertainty is not None:
+            low, high = self.interval()
+            parts.append(f"interval=({low:.6g}, {high:.6g})")
+        parts.append(f"epsilon={self.ledger.epsilon:.6g}")
+        parts.append(f"delta={self.ledger.delta:.3g}")
+        if self._trace is not None:
+            parts.append(f"trace={self._trace!r}")
+        lines = [f"Estimate({', '.join(parts)})"]
+        return "\n".join(lines + [f"warning: {text}" for text in self.warnings])
+
+    def _repr_html_(self) -> str:
+        return card(self)
