@@ -56,9 +56,14 @@ class ClippedMean:
         """The most that one user's samples can move the noiseless value."""
         return max(float(np.max(self.weights * (self.upper - self.lower))), FINEST)
 
+    @property
+    def clips(self) -> bool:
+        """Whether any interval is not all of [0, 1]."""
+        return bool(self.lower.max() > 0.0 or self.upper.min() < 1.0)
+
     def noiseless(self, groups: Groups) -> float:
         """Return the weighted mean of the users' clipped means."""
-        clips = self.lower.max() > 0.0 or self.upper.min() < 1.0
+        clips = self.clips
 
         def contribution(group: Any, means: Floats) -> Floats:
             if clips:

@@ -8,10 +8,22 @@ Privacy: for public sizes, the noiseless sum moves by at most
 max_i w_i (b_i - a_i) when one user's samples are replaced: see
 `hetlit.estimators.clipped_mean`.
 
+Uncertainty: with p and var_p known, so is how much clipping can take away.  Let a
+user's mean be t above p, with variance v, and her interval end h above p.  Clipping
+takes away (t - h)_+, which is half of |t - h| + t - h, so that by the inequality of
+Cauchy and Schwarz
+
+    E (t - h)_+ <= (sqrt(h^2 + v) - h)/2.
+
+What is taken away below has the opposite sign.  So the larger of the two bounds the
+bias of one user, and their weighted sum that of the value.
+
 Paper: Section 4.1.  Chapter: The ideal private estimator.
 """
 
 from __future__ import annotations
+
+import numpy as np
 
 from hetlit import check
 from hetlit.estimators.clipped_mean import (
@@ -22,12 +34,18 @@ from hetlit.estimators.clipped_mean import (
 )
 from hetlit.estimators.first_guesses import known_spread
 from hetlit.estimators.result import Estimate
+from hetlit.estimators.uncertainty import FALSE_ALARM, Uncertainty, at_most, within
 from hetlit.privacy.account import Account
 from hetlit.privacy.ledger import PUBLIC_SIZES, everyone
 from hetlit.privacy.noise import Randomness, source_of
 from hetlit.theory.variance import variance_of_mean
 from hetlit.users.groups import Sizes, by_size
 from hetlit.users.table import Users, check_users
+
+FAR = (
+    "the value and the p that was taken as known differ by {gap:.2g}, which has a "
+    "chance of less than {chance:.1g} if p and var_p are right and nobody is clipped"
+)
 
 
 def estimate_ideal(
@@ -96,8 +114,13 @@ def estimate_ideal(
     value = account.laplace(
         "clipped weighted mean", plan.noiseless(groups), plan.sensitivity, epsilon
     )
+    sure = known_error(plan, p, var_p, alpha, account.scale)
+    gap = abs(within(value) - p)
+    far = gap > alpha + sure.half_width(1.0 - FALSE_ALARM, clipping=False)
+    warnings = (FAR.format(gap=gap, chance=FALSE_ALARM),) if far else ()
     ledger = account.ledger("p and var_p were taken as known")
-    return Estimate(value, ledger, plan.trace(groups, epsilon) if trace else None)
+    inside = plan.trace(groups, epsilon) if trace else None
+    return Estimate(value, ledger, inside, sure, warnings)
 
 
 def plan_ideal(
@@ -118,4 +141,26 @@ def plan_ideal(
     half_widths = min(alpha, 1.0) + half_widths_of(sizes.k, n, variances, width)
     return plan_clipped_mean(
         sizes, p - half_widths, p + half_widths, variances, epsilon, weights
+    )
+
+
+def known_error(
+    plan: ClippedMean, p: float, var_p: float, alpha: float, noise: float
+) -> Uncertainty:
+    """Return the uncertainty of a release, for a p that is right to within alpha."""
+    sizes = plan.sizes
+    variances = variance_of_mean(sizes.k, known_spread(p, sizes.n), var_p)
+    lost = [
+        # Nobody is beyond an end of [0, 1].
+        np.where(ends, np.hypot(inner, np.sqrt(variances)) - inner, 0.0) / 2.0
+        for ends, inner in (
+            (plan.upper < 1.0, np.maximum(plan.upper - p - alpha, 0.0)),
+            (plan.lower > 0.0, np.maximum(p - alpha - plan.lower, 0.0)),
+        )
+    ]
+    shares = sizes.counts * plan.weights
+    bias = float(np.sum(shares * np.maximum(*lost)))
+    sampling = float(np.sum(shares * plan.weights * variances)) ** 0.5
+    return Uncertainty(
+        noise=noise, sampling=sampling, clipped=at_most(bias) if plan.clips else None
     )

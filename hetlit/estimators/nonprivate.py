@@ -6,6 +6,7 @@ Paper: Section 3.  Chapter: Without privacy.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from hetlit.estimators.first_guesses import (
     known_spread,
 )
 from hetlit.estimators.result import Estimate, Trace
+from hetlit.estimators.uncertainty import Uncertainty, of_weighted_mean
 from hetlit.privacy.ledger import not_private
 from hetlit.theory.variance import variance_of_mean
 from hetlit.theory.weights import inverse_variance_weights
@@ -42,9 +44,10 @@ def estimate_nonprivate_ideal(
     p, var_p = check.mean_and_variance(p, var_p)
     trace = check.flag("trace", trace)
     q = known_spread(p, users.n)
-    value, parts = _inverse_variance_mean(users, q, var_p)
+    value, parts, _ = _inverse_variance_mean(users, q, var_p)
+    sure = Uncertainty(noise=0.0, sampling=math.sqrt(parts["objective"]))
     ledger = not_private(users.n, "weighted mean")
-    return Estimate(value, ledger, Trace(**parts) if trace else None)
+    return Estimate(value, ledger, Trace(**parts) if trace else None, sure)
 
 
 def estimate_nonprivate(
@@ -95,26 +98,28 @@ def estimate_nonprivate(
         spread = (spread - q * inverse_k) / (1.0 - inverse_k) if inverse_k < 1 else 0.0
     spread = min(max(spread, 0.0), q)
 
-    value, parts = _inverse_variance_mean(middle, q, spread)
+    value, parts, sure = _inverse_variance_mean(middle, q, spread)
     cohorts = {"variance": most, "mean": least, "final": middle}
     inside = Trace(
         initial_mean=first_mean, initial_variance=spread, cohorts=cohorts, **parts
     )
-    return Estimate(
-        value, not_private(users.n, "Algorithm 1"), inside if trace else None
-    )
+    ledger = not_private(users.n, "Algorithm 1")
+    return Estimate(value, ledger, inside if trace else None, sure)
 
 
 def _inverse_variance_mean(
     users: Users, q: float, var_p: float
-) -> tuple[float, dict[str, object]]:
+) -> tuple[float, dict[str, Any], Uncertainty]:
+    """Return the mean, the parts of its trace, and how sure it is whatever var_p is."""
     groups = by_size(users)
     sizes = groups.sizes
     variances = variance_of_mean(sizes.k, q, var_p)
     weights = inverse_variance_weights(variances, counts=sizes.counts)
     value = groups.sum(lambda group, means: weights[group] * means)
-    return value, {
+    parts = {
         "noiseless": value,
         "weights": weights[groups.all_positions],
         "objective": float(1.0 / np.sum(sizes.counts / variances)),
     }
+    sure = of_weighted_mean(value, sizes.k, sizes.counts, weights, math.inf, 0.0)
+    return value, parts, sure

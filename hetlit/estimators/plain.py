@@ -1,23 +1,21 @@
 """The plain mean: every user counts the same, whatever her size.
 
-It asks for nothing first and clips nobody, so it can be trusted where other methods must
-assume: it is unbiased for the mean over users, also where rates depend on sizes.  It pays
-for that with the noise of users with little data, who count as much as the others.
+It asks for nothing first and clips nobody, so it can be trusted where other methods
+must assume: it is unbiased for the mean over users, also where rates depend on sizes.
+It pays for that with the noise of users with little data, who count as much as others.
 
-Privacy: a user's mean stays in [0, 1] whatever its size, so that the mean of n means moves
-by at most 1/n when she is replaced, with her size or without.  n is public.
+Privacy: a user's mean stays in [0, 1] whatever its size, so that the mean of n means
+moves by at most 1/n when she is replaced, with her size or without.  n is public.
 
 Chapter: A realizable estimator.
 """
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from hetlit.estimators.result import Estimate, Trace
-from hetlit.estimators.uncertainty import of_weighted_mean
+from hetlit.estimators.uncertainty import of_plain_mean
 from hetlit.privacy.account import Account
 from hetlit.privacy.ledger import everyone
 from hetlit.privacy.noise import NoiseSource
@@ -41,10 +39,9 @@ def plain_mean(
     )
     account = Account(epsilon, neighbours, everyone(n), source)
     value = account.laplace("mean", total / n, 1.0 / n, epsilon)
-    # Nothing was asked about the spread, and a user's mean varies by at most p(1-p): as
-    # if everybody had one sample.  Sizes, which may be private, play no part.
-    one = np.ones(1)
-    sure = of_weighted_mean(value, one, n * one, one / n, math.inf, account.scale)
+    # It aims at the mean over users whatever rates have to do with sizes, which may be
+    # private and play no part.
+    sure = of_plain_mean(value, n, account.scale, dependence=0.0)
     inside = None
     if trace:
         inside = Trace(

@@ -90,31 +90,36 @@ class Estimate:
 
     @property
     def standard_error(self) -> float:
-        """How far the value is typically off.
+        """How far the value is typically off, at most 1.
 
-        It counts the noise, the sampling error and what a dependence of rates on sizes
-        could hide, but not what clipping may have taken away.
+        It counts the noise, the sampling error and, where an anchor was released, what
+        a dependence of rates on sizes could hide; but not what clipping may have taken
+        away.  It costs no budget, for the same reason as `interval`.
         """
-        return self._known_uncertainty.standard_error
+        return min(self._known_uncertainty.standard_error, 1.0)
 
     def interval(
-        self, level: float = 0.95, *, sizes: bool = False
+        self, level: float = 0.95, *, clipping: bool = True, sizes: bool = False
     ) -> tuple[float, float]:
         """Return (low, high), within [0, 1], that hold the mean with chance `level`.
 
         Parameters
         ----------
         level : strictly between 0 and 1
-        sizes : false for an interval of the model, in which users' rates do not
-            depend on their sizes; true to allow for as much of a dependence as could
-            have gone unnoticed
+        clipping : whether to allow for what clipping may have taken away; false if you
+            know that no users are far from the others
+        sizes : whether to allow for rates that depend on sizes, as far as that could
+            have gone unnoticed; false for an interval of the model
 
         Privacy: it is computed from released numbers and public ones, so that it costs
         nothing and can be released, at as many levels as you like.
         """
         level = check.strictly_between("level", level, 0.0, 1.0)
+        clipping = check.flag("clipping", clipping)
         sizes = check.flag("sizes", sizes)
-        width = self._known_uncertainty.half_width(level, sizes=sizes)
+        width = self._known_uncertainty.half_width(
+            level, clipping=clipping, sizes=sizes
+        )
         return max(self.value - width, 0.0), min(self.value + width, 1.0)
 
     @property

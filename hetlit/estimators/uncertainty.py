@@ -3,16 +3,20 @@
 An estimate is off for three reasons.  Laplace noise hides every user; its scale is
 public.  Other users would have given another mean; how much users differ is known as
 far as it was asked, and otherwise bounded by p(1-p), the variance of a single sample.
-And clipping may have taken away what some users said; how many that can be is known if
-it was asked.
+And clipping may have taken away what some users said.  How much that can be is known
+
+- if a tail test asked how many users are clipped;
+- if a first mean was released that clips nobody: p is as near to it as its own noise
+  and samples allow, whatever clipping did to the value;
+- if the population is known well enough to bound it.
 
 Privacy: everything here is computed from released numbers and from public ones, so it
 is post-processing.  It costs no budget and can be released with the value.
 
 The sampling error is that of the model, in which rates do not depend on sizes.  If they
 do, a weighted mean has another aim than the mean over all users, and no number of users
-helps.  `dependence` says how much of that could have gone unnoticed: it is part of
-`standard_error`, and of an interval on request.
+helps.  `dependence` says how much of that could have gone unnoticed, where a method has
+an anchor to notice it: it is part of `standard_error`, and of an interval on request.
 """
 
 from __future__ import annotations
@@ -29,7 +33,14 @@ from hetlit.theory.variance import variance_of_mean
 # Of the chance that an interval misses: for noise and samples, and for what a tail test
 # overlooks.
 NOISE_PART, CLIPPED_PART = 0.8, 0.2
+FALSE_ALARM = 0.006  # the chance of a warning in the model
 ROOT_TWO = math.sqrt(2.0)
+
+FAR = (
+    "the value and the first mean, which clips nobody, differ by {gap:.2g}, which has "
+    "a chance of less than {chance:.1g} if users are much alike: clipping hides a "
+    'minority, or rates depend on sizes.  Use method="auto" or method="plain"'
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +50,7 @@ class Clipped:
     caught : the noisy number of users, in whole or in part, outside their intervals
     scale : of its Laplace noise
     users : how many users have an interval that is not all of [0, 1]
-    beyond : the farthest that anybody can lie outside her interval
+    beyond : how far clipping moves the mean at most if it catches all of them
     """
 
     caught: float
@@ -52,10 +63,19 @@ class Clipped:
 
         The test's noise is below -scale log(1/(2 missed)) with that chance.  If it is
         not, no more users are caught than the noisy number and that, and each of them
-        lost at most `beyond`.
+        moved the mean by at most beyond/users.
         """
         hidden = self.scale * math.log(1.0 / (2.0 * missed))
         return max(self.caught + hidden, 0.0) / self.users * self.beyond
+
+
+def at_most(moved: float) -> Clipped:
+    """Return what is known if clipping certainly moved the mean by no more than that.
+
+    >>> at_most(0.25).allowance(0.001)
+    0.25
+    """
+    return Clipped(caught=1.0, scale=0.0, users=1.0, beyond=moved)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,10 +84,14 @@ class Uncertainty:
 
     noise : the scale of the Laplace noise in the value
     sampling : the standard deviation of the rest, if rates do not depend on sizes
-    clipped : what is known of what clipping took away, if anybody is clipped
-    dependence : how much a dependence of rates on sizes could hide, as a standard
-        deviation
+    clipped : what is known of what clipping took away
+    first : how sure a first mean is that clipped nobody
+    gap : how far the value is from it
     furthest : a bound on what is allowed for clipping
+    dependence : how much a dependence of rates on sizes could hide, as a standard
+        deviation; None if nothing would have noticed one
+
+    Without `clipped` and without `first`, nobody was clipped.
 
     >>> sure = Uncertainty(noise=0.01, sampling=0.02)
     >>> round(sure.standard_error, 4), round(sure.half_width(0.95), 4)
@@ -77,28 +101,55 @@ class Uncertainty:
     noise: float
     sampling: float
     clipped: Clipped | None = None
-    dependence: float = 0.0
+    first: Uncertainty | None = None
+    gap: float = 0.0
     furthest: float = math.inf
+    dependence: float | None = None
 
     @property
     def standard_error(self) -> float:
         """The standard deviation of noise and samples, and of what sizes could hide."""
-        return math.hypot(ROOT_TWO * self.noise, self.sampling, self.dependence)
+        return math.hypot(ROOT_TWO * self.noise, self.sampling, self.dependence or 0.0)
 
-    def half_width(self, level: float, *, sizes: bool = False) -> float:
+    def half_width(
+        self, level: float, *, clipping: bool = True, sizes: bool = False
+    ) -> float:
         """Return z with Pr(|value - p| <= z) of at least `level`.
 
-        In the model, unless `sizes` is true: then for whoever does not assume that
-        rates are independent of sizes.  Where users were clipped, the chance to miss is
-        divided between noise and samples and what the tail test overlooks.
+        clipping : allow for what clipping may have taken away
+        sizes : do not assume that rates are independent of sizes
         """
-        sampling = math.hypot(self.sampling, self.dependence if sizes else 0.0)
-        if self.clipped is None:
+        if sizes and self.dependence is None:
+            return math.inf
+        more = self.dependence if sizes and self.dependence else 0.0
+        sampling = math.hypot(self.sampling, more)
+        if not clipping or (self.clipped is None and self.first is None):
             return errors.half_width(level, self.noise, sampling)
-        missed = 1.0 - level
-        width = errors.half_width(1.0 - NOISE_PART * missed, self.noise, sampling)
-        allowance = self.clipped.allowance(CLIPPED_PART * missed)
-        return width + min(allowance, self.furthest)
+        widths = []
+        if self.clipped is not None:
+            # Noise and samples may miss, or the tail test: each has its part.
+            missed = 1.0 - level
+            width = errors.half_width(1.0 - NOISE_PART * missed, self.noise, sampling)
+            allowance = self.clipped.allowance(CLIPPED_PART * missed)
+            widths.append(width + min(allowance, self.furthest))
+        if self.first is not None:
+            # |value - p| <= |value - first mean| + |first mean - p|
+            widths.append(self.gap + self.first.half_width(level))
+        return min(widths)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """A warning if the value differs from the first mean by more than chance.
+
+        The users of the two are not the same, so that their errors add up.
+        """
+        if self.first is None:
+            return ()
+        less, more = sorted((self.noise, self.first.noise))
+        rest = math.hypot(ROOT_TWO * less, self.sampling, self.first.sampling)
+        if self.gap <= errors.half_width(1.0 - FALSE_ALARM, more, rest):
+            return ()
+        return (FAR.format(gap=self.gap, chance=FALSE_ALARM),)
 
 
 def guessed_q(value: float, error: float) -> float:
@@ -109,9 +160,29 @@ def guessed_q(value: float, error: float) -> float:
     >>> round(guessed_q(0.1, 0.1), 4), guessed_q(0.6, 0.2), guessed_q(-3.0, 0.0)
     (0.16, 0.25, 0.0)
     """
-    p = min(max(value, 0.0), 1.0)
+    p = within(value)
     inner = p + min(max(0.5 - p, -error), error)
     return inner * (1.0 - inner)
+
+
+def within(value: float) -> float:
+    """Return the value moved into [0, 1], where p is: that brings it no further off."""
+    return min(max(value, 0.0), 1.0)
+
+
+def of_plain_mean(value: float, users: float, noise: float, **more: Any) -> Uncertainty:
+    """Return the uncertainty of a mean of user means, whatever their sizes.
+
+    A mean of one sample or of many varies by at most p(1-p), which it does if a user's
+    samples are all alike.
+
+    >>> sure = of_plain_mean(0.5, 100, 0.0)
+    >>> sure.standard_error
+    0.05
+    """
+    error = math.hypot(ROOT_TWO * noise, 0.5 / math.sqrt(users))
+    sampling = math.sqrt(guessed_q(value, error) / users)
+    return Uncertainty(noise=noise, sampling=sampling, **more)
 
 
 def of_weighted_mean(
@@ -134,7 +205,8 @@ def of_weighted_mean(
     q = p(1-p), so S is the spread or q, whichever is less.
     """
     squares = np.asarray(counts * np.square(weights))
-    q = guessed_q(value, math.sqrt(2.0 * noise**2 + float(np.sum(squares)) / 4.0))
+    error = math.hypot(ROOT_TWO * noise, math.sqrt(float(np.sum(squares))) / 2.0)
+    q = guessed_q(value, error)
     variances = variance_of_mean(k, q, min(spread, q))
     sampling = math.sqrt(float(np.sum(squares * variances)))
     return Uncertainty(noise=noise, sampling=sampling, **more)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 
-from scipy import optimize, special
+from scipy import special
 
 ROOT_TWO = math.sqrt(2.0)
+HALVINGS = 64  # of the interval in which a half-width is looked for
 
 
 def tail(z: float, b: float, g: float) -> float:
@@ -28,35 +29,41 @@ def tail(z: float, b: float, g: float) -> float:
     >>> round(tail(1.96, b=0.0, g=1.0), 4), round(tail(3.0, b=1.0, g=0.0), 4)
     (0.05, 0.0498)
     """
+    if z == 0.0:
+        return 1.0
     if g == 0.0:
         return math.exp(-z / b) if b > 0.0 else 0.0
     t = z / g
     gaussian = 2.0 * float(special.ndtr(-t))
-    if b == 0.0:
+    r = g / b if b > 0.0 else math.inf
+    if math.isinf(r):
         return gaussian
-    r, peak = g / b, math.exp(-t * t / 2.0) / 2.0
+    peak = math.exp(-t * t / 2.0) / 2.0
     if t < r:
         above = peak * float(special.erfcx((r - t) / ROOT_TWO))
-    else:
-        above = math.exp(r * r / 2.0 - z / b) * float(special.ndtr(t - r))
+    else:  # r^2/2 - z/b, written so that no part of it overflows
+        above = math.exp(-z / b * (1.0 - r / t / 2.0)) * float(special.ndtr(t - r))
     return gaussian + above - peak * float(special.erfcx((r + t) / ROOT_TWO))
 
 
 def half_width(level: float, b: float, g: float) -> float:
     """Return the z with Pr(|L + G| <= z) = level, a level strictly between 0 and 1.
 
+    It is rounded up, so that the chance is at least `level`.
+
     >>> round(half_width(0.95, b=0.0, g=1.0), 4), round(half_width(0.95, 1.0, 1.0), 4)
     (1.96, 3.4951)
     """
     missed = 1.0 - level
-    laplace = b * math.log(1.0 / missed)
-    gaussian = -g * float(special.ndtri(missed / 2.0))
     if b == 0.0 or g == 0.0:
-        return laplace + gaussian
-
-    def excess(share: float) -> float:
-        return math.log(tail(share * far, b, g) / missed)
-
-    # If |L + G| > far, then L or G is beyond its part of it: half of the chance each.
-    far = b * math.log(2.0 / missed) - g * float(special.ndtri(missed / 4.0))
-    return far * float(optimize.brentq(excess, 0.0, 1.0, xtol=1e-300))
+        return b * math.log(1.0 / missed) - g * float(special.ndtri(missed / 2.0))
+    # If |L + G| > high, then L or G is beyond its part of it: half of the chance each.
+    low = 0.0
+    high = b * math.log(2.0 / missed) - g * float(special.ndtri(missed / 4.0))
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2.0
+        if tail(middle, b, g) > missed:
+            low = middle
+        else:
+            high = middle
+    return high

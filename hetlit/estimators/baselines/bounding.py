@@ -8,6 +8,7 @@ Paper: Section 1.1.  Chapter: A realizable estimator.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from hetlit import check
 from hetlit.check import MOST_SIZES, Floats, Integers
 from hetlit.estimators.baselines.simple import ANY_SIZES, checked
 from hetlit.estimators.result import Estimate, Trace
+from hetlit.estimators.uncertainty import ROOT_TWO, Uncertainty, guessed_q, within
 from hetlit.privacy.account import Account
 from hetlit.privacy.ledger import everyone
 from hetlit.privacy.noise import Randomness
@@ -116,7 +118,32 @@ def contribution_bounding(
     )
     value = 0.5 + noisy_sum / noisy_count
     ledger = account.ledger(f"each user contributed at most {cap} samples")
-    return Estimate(value, ledger, inside if trace else None)
+    known = known_error(value, users.n, cap, noisy_count, scales)
+    return Estimate(value, ledger, inside if trace else None, known)
+
+
+def known_error(
+    value: float, n: int, cap: int, count: float, scales: tuple[float, float]
+) -> Uncertainty:
+    """Return the uncertainty of 1/2 + sum/count, from what was released.
+
+    scales : of the noise in the sum and in the count
+
+    A user who gave m samples has the weight m/M, and her mean varies by at most p(1-p).
+    (m - 1)(m - cap) <= 0, so that sum m^2 <= (cap + 1) M - cap n: a bound on the
+    variance that needs nobody's size.  It is largest at M = 2 cap n/(cap + 1), or as
+    near to that as noise lets M be.  The value is moved by the noise of the sum, less
+    (p - 1/2) times that of the count, over the noisy count.
+    """
+    value = within(value)
+    noise = math.hypot(scales[0], (value - 0.5) * scales[1]) / count
+    worst, off = 2.0 * cap * n / (cap + 1.0), ROOT_TWO * scales[1]
+    total = max(min(max(worst, count - off), count + off), float(n))
+    squares = ((cap + 1.0) * total - cap * float(n)) / total**2
+    error = math.hypot(ROOT_TWO * noise, math.sqrt(squares) / 2.0)
+    return Uncertainty(
+        noise=noise, sampling=math.sqrt(squares * guessed_q(value, error))
+    )
 
 
 def cap_utilities(sizes: Sizes, caps: Integers, epsilon: float) -> Floats:

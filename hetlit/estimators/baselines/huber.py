@@ -14,13 +14,25 @@ gradient of the loss (the K-norm gradient mechanism of Reimherr and Awan, NeurIP
 2019).  One user's part in the gradient is bounded for every table of users, so the
 proof needs neither assumptions nor a delta.
 
+Uncertainty: nobody asks how many users are beyond their thresholds, and half of them
+can be.  Let y be where pulls balance, s a user's share of the weight, and x her mean,
+which is p on average whatever her size.  Her pull upwards, clip(x - y, -T, T), goes
+from -d to u, with d = min(T, y) and u = min(T, 1 - y).  It is nowhere below the line
+from -d at x = y - d to u at x = 1, of slope m = (u + d)/(1 - y + d).  So it is at least
+(p - y + d) m - d on average, and where pulls balance,
+
+    p - y <= sum s d (1 - m) / sum s m.
+
+With one threshold for all this is (1 - y - T)/2, and it is attained: half of the users
+at 1, the others T below y.
+
 Chapter: A realizable estimator.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,6 +40,7 @@ from hetlit import check
 from hetlit.check import Floats, Integers
 from hetlit.estimators.clipped_mean import BETA
 from hetlit.estimators.result import Estimate, Trace
+from hetlit.estimators.uncertainty import Uncertainty, at_most, of_weighted_mean, within
 from hetlit.privacy.account import Account
 from hetlit.privacy.ledger import PUBLIC_SIZES, everyone
 from hetlit.privacy.noise import Randomness, source_of
@@ -197,19 +210,49 @@ def huber(
         sensitivity=sensitivity,
         detail=" of the gradient",
     )
+    value = chosen / plan.steps
+    noise_scale = 2.0 * sensitivity / (epsilon * plan.total_weight)
     inside = None
     if trace:
         group = groups.all_positions
         inside = Trace(
             noiseless=int(np.argmin(distance)) / plan.steps,
-            noise_scale=2.0 * sensitivity / (epsilon * plan.total_weight),
+            noise_scale=noise_scale,
             sensitivity=sensitivity,
             weights=plan.weights[group] / plan.total_weight,
             threshold=plan.thresholds[group] / plan.steps,
             cap=plan.cap,
             plan=plan,
         )
-    return Estimate(chosen / plan.steps, account.ledger(), inside)
+    known = known_error(plan, value, noise_scale)
+    return Estimate(value, account.ledger(), inside, known)
+
+
+def known_error(plan: HuberPlan, value: float, noise: float) -> Uncertainty:
+    """Return the uncertainty of a release: see the module.
+
+    Means were rounded to the grid, and so was the value.
+    """
+    sizes, shares = plan.sizes, plan.weights / plan.total_weight
+    sure = of_weighted_mean(value, sizes.k, sizes.counts, shares, math.inf, noise)
+    off = 3.0 * sure.standard_error  # from where pulls balance without noise
+    farthest = max(
+        hidden(point, sizes.counts * shares, plan.thresholds / plan.steps)
+        for near in (value - off, value, value + off)
+        for point in (within(near), 1.0 - within(near))
+    )
+    return replace(sure, clipped=at_most(farthest + 1.0 / plan.steps))
+
+
+def hidden(y: float, shares: Floats, thresholds: Floats) -> float:
+    """Return the most that p can be above y if pulls balance there.
+
+    >>> hidden(0.3, np.ones(1), np.array([0.1])), hidden(0.3, np.ones(1), np.ones(1))
+    (0.3, 0.0)
+    """
+    below, above = np.minimum(thresholds, y), np.minimum(thresholds, 1.0 - y)
+    slopes = (above + below) / (1.0 - y + below)
+    return float(np.sum(shares * below * (1.0 - slopes)) / np.sum(shares * slopes))
 
 
 def _shape(

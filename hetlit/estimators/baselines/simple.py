@@ -4,23 +4,31 @@ Each function says which neighbours it protects.  With public sizes, neighbours
 differ in one user's samples.  With private sizes, they may also differ in how many
 samples she holds; only the number of users n is public then.
 
+Nobody is clipped and nothing is asked about how much users differ, so what is known of
+the error is that a user's mean varies by at most p(1-p).
+
 Paper: Sections 1.1 and 4.3.  Chapter: A realizable estimator.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from hetlit import check
 from hetlit.check import MOST_SIZES
+from hetlit.estimators.plain import plain_mean
 from hetlit.estimators.result import Estimate, Trace
+from hetlit.estimators.uncertainty import (
+    Uncertainty,
+    of_plain_mean,
+    of_weighted_mean,
+)
 from hetlit.privacy.account import Account
 from hetlit.privacy.ledger import PUBLIC_SIZES, Cohort, everyone
 from hetlit.privacy.noise import NoiseSource, Randomness, source_of
 from hetlit.users.draws import most_data, subsampled_ones, sum_over_rows
-from hetlit.users.groups import blocks
 from hetlit.users.table import Users, check_users
 
 ANY_SIZES = "replace one user, her samples and her size k; n is public"
@@ -49,25 +57,13 @@ def user_mean(
     included; n is public.  Her mean stays in [0, 1] whatever its size, so the mean
     of means moves by at most 1/n.
 
+    >>> import numpy as np
     >>> users = Users(k=[1, 100], successes=[1, 20], counts=[1000, 1000])
     >>> user_mean(users, 1.0, rng=np.random.default_rng(0), trace=True).trace.noiseless
     0.6
     """
     users, epsilon, source = checked(users, epsilon, rng, trace)
-    means = sum(
-        float(np.dot(users.successes[rows] / users.k[rows], users.counts[rows]))
-        for rows in blocks(users)
-    )
-    return _laplace_mean(
-        means / users.n,
-        1.0 / users.n,
-        epsilon,
-        source,
-        trace,
-        ANY_SIZES,
-        everyone(users.n),
-        weights=np.full(len(users.k), 1.0 / users.n) if trace else None,
-    )
+    return plain_mean(users, epsilon, ANY_SIZES, source, trace)
 
 
 def pooled_mean(
@@ -96,6 +92,7 @@ def pooled_mean(
     max k / N.  With private sizes this release would not be private: N and max k
     are used as they are.
 
+    >>> import numpy as np
     >>> users = Users(k=[1, 100], successes=[1, 20], counts=[1000, 1000])
     >>> trace = pooled_mean(users, 1.0, rng=np.random.default_rng(0), trace=True).trace
     >>> round(trace.noiseless, 4), round(trace.sensitivity, 6)
@@ -103,6 +100,11 @@ def pooled_mean(
     """
     users, epsilon, source = checked(users, epsilon, rng, trace)
     samples = sum_over_rows(users.k, users.counts)
+
+    def sure(value: float, noise: float) -> Uncertainty:
+        weights = users.k / samples
+        return of_weighted_mean(value, users.k, users.counts, weights, math.inf, noise)
+
     return _laplace_mean(
         sum_over_rows(users.successes, users.counts) / samples,
         float(users.k.max()) / samples,
@@ -111,6 +113,7 @@ def pooled_mean(
         trace,
         PUBLIC_SIZES,
         everyone(users.n),
+        sure,
         weights=users.k / samples if trace else None,
     )
 
@@ -142,6 +145,7 @@ def median_truncation(
 
     Paper: Section 4.3.
 
+    >>> import numpy as np
     >>> users = Users(k=[9, 3, 3, 1], successes=[9, 3, 3, 0], counts=[10, 20, 30, 40])
     >>> estimate = median_truncation(users, 1.0, rng=np.random.default_rng(0))
     >>> print(estimate.ledger.cohorts[0])
@@ -163,6 +167,7 @@ def median_truncation(
         trace,
         PUBLIC_SIZES,
         cohorts if users.n > half else cohorts[:1],
+        lambda value, noise: of_plain_mean(value, half, noise),
         size=size,
         cohorts={"upper half": upper},
     )
@@ -176,9 +181,13 @@ def _laplace_mean(
     trace: bool,
     neighbours: str,
     division: tuple[Cohort, ...],
+    sure: Callable[[float, float], Uncertainty],
     **inside: Any,
 ) -> Estimate:
-    """Return noiseless + Laplace(sensitivity/epsilon), on users of the first cohort."""
+    """Return noiseless + Laplace(sensitivity/epsilon), on users of the first cohort.
+
+    `sure` tells the uncertainty of a value with noise of some scale.
+    """
     account = Account(epsilon, neighbours, division, source)
     value = account.laplace("mean", noiseless, sensitivity, epsilon, division[0].name)
     parts = Trace(
@@ -187,7 +196,8 @@ def _laplace_mean(
         sensitivity=sensitivity,
         **inside,
     )
-    return Estimate(value, account.ledger(), parts if trace else None)
+    known = sure(value, account.scale)
+    return Estimate(value, account.ledger(), parts if trace else None, known)
 
 
 def checked(

@@ -5,11 +5,13 @@ Paper: Section 4.4.  Chapter: Private k.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from hetlit import check
 from hetlit.estimators.private_k.auto import estimate_histogram_ratio
 from hetlit.estimators.private_k.paper import estimate_published_k
+from hetlit.estimators.private_k.plain import estimate_plain
 from hetlit.estimators.private_k.ptr import estimate_ptr
 from hetlit.estimators.private_k.ratio import estimate_ratio
 from hetlit.estimators.result import Estimate
@@ -44,7 +46,8 @@ def estimate_private_k(
         `hetlit.estimators.private_k.ptr.estimate_ptr`;
         "paper", Algorithm 3 as published:
         `hetlit.estimators.private_k.paper.estimate_published_k`, where epsilon and
-        delta are the budget of each mechanism, not the total
+        delta are the budget of each mechanism, not the total;
+        "plain", the mean of user means, which assumes nothing: `estimate_plain`
     delta : at most 1/2; "ptr" and "paper" need it above 0, the others spend none
     rng : simulated noise; see `hetlit.privacy.noise`
     trace : also return what happened inside, not for release
@@ -64,12 +67,15 @@ def estimate_private_k(
     >>> abs(estimate.value - 0.3) < 0.02, round(estimate.ledger.epsilon, 9)
     (True, 1.0)
     """
-    method = check.one_of("method", method, ("auto", "ratio", "ptr", "paper"))
+    methods: dict[str, Callable[..., Estimate]] = {
+        "auto": estimate_histogram_ratio,
+        "ratio": estimate_ratio,
+        "ptr": estimate_ptr,
+        "paper": estimate_published_k,
+        "plain": estimate_plain,
+    }
+    chosen = methods[check.one_of("method", method, tuple(methods))]
     delta = check.between("delta", delta, 0.0, 0.5)
-    options.update(k_max=k_max, rng=rng, trace=trace)
-    if method == "auto":
-        return estimate_histogram_ratio(users, epsilon, **options)
-    if method == "ratio":
-        return estimate_ratio(users, epsilon, **options)
-    several = estimate_ptr if method == "ptr" else estimate_published_k
-    return several(users, epsilon, delta=delta, **options)
+    if chosen in (estimate_ptr, estimate_published_k):
+        options["delta"] = delta
+    return chosen(users, epsilon, k_max=k_max, rng=rng, trace=trace, **options)

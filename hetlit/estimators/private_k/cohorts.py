@@ -28,8 +28,14 @@ from hetlit.estimators.first_guesses import (
     variance_of_differences,
 )
 from hetlit.estimators.private_k.bound import checked
-from hetlit.estimators.private_k.sums import RatioPlan, RatioStatistics, ratio_plan
+from hetlit.estimators.private_k.sums import (
+    RatioPlan,
+    RatioStatistics,
+    of_ratio,
+    ratio_plan,
+)
 from hetlit.estimators.result import Trace
+from hetlit.estimators.uncertainty import ROOT_TWO, Uncertainty, of_plain_mean
 from hetlit.privacy.account import Account
 from hetlit.privacy.ledger import PRIVATE_SIZES, Cohort
 from hetlit.privacy.noise import Randomness, source_of
@@ -40,6 +46,7 @@ from hetlit.users.table import Users
 # A cap that nobody reaches makes the noise up to k_max times larger, so it must be
 # far less likely than other mishaps.
 CAP_FAILURE = 1e-8
+MISJUDGED = 2.0  # times a spread that is a median, in an uncertainty
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +60,7 @@ class Guesses:
     rank, cap : the size of this rank is near the cap
     spread : the first guess of the variance of rates
     plan : what a user of each size contributes
+    sure : how sure the first mean is
     """
 
     first: Users
@@ -64,6 +72,7 @@ class Guesses:
     cap: int
     spread: float
     plan: RatioPlan
+    sure: Uncertainty
 
 
 def static_cohorts(
@@ -116,6 +125,7 @@ def first_guesses(
     # 1. First mean, of one number in [0, 1] per user.
     mean = float(np.sum(first.means * first.counts)) / first.n
     raw = account.laplace("first mean", mean, 1.0 / first.n, epsilon, "mean")
+    sure = of_plain_mean(raw, first.n, account.scale)
     alpha = min(initial_mean_error(first.n, epsilon, beta), 1.0)
 
     # 2. Cap: a size that about `spread_users` users of the second cohort reach.
@@ -140,6 +150,7 @@ def first_guesses(
         cap=cap,
         spread=spread,
         plan=ratio_plan(raw, spread, cap, n=n, alpha=alpha, width=width, beta=beta),
+        sure=sure,
     )
     return account, guesses, later
 
@@ -215,3 +226,17 @@ def clamped_total(total_weight: float, plan: RatioPlan, n: int) -> float:
     """Return a noisy total weight within its public bounds, n min v and n max v."""
     lightest, heaviest = float(plan.weights.min()), float(plan.weights.max())
     return min(max(total_weight, n * lightest), n * heaviest)
+
+
+def low_total(total_weight: float, scale: float, plan: RatioPlan, n: int) -> float:
+    """Return a total weight less what noise typically adds, within its bounds."""
+    return clamped_total(total_weight - ROOT_TWO * scale, plan, n)
+
+
+def known_error(
+    value: float, guesses: Guesses, noise: float, total: tuple[float, float]
+) -> Uncertainty:
+    """Return the uncertainty of a ratio; its total is as in `of_ratio`."""
+    # The spread is the median of few differences, which can be off by a factor.
+    spread = MISJUDGED * guesses.spread
+    return of_ratio(value, guesses.plan, spread, noise, total, guesses.sure)

@@ -43,8 +43,9 @@ from hetlit.estimators.first_guesses import (
     variance_of_differences,
 )
 from hetlit.estimators.private_k.bound import checked
+from hetlit.estimators.private_k.cohorts import low_total
 from hetlit.estimators.private_k.ptr import certified_distance
-from hetlit.estimators.private_k.sums import ratio_plan
+from hetlit.estimators.private_k.sums import of_ratio, ratio_plan
 from hetlit.estimators.published import (
     GAUSSIAN_RATES,
     published_bins,
@@ -55,6 +56,7 @@ from hetlit.estimators.published import (
     published_users_needed,
 )
 from hetlit.estimators.result import Estimate, Trace
+from hetlit.estimators.uncertainty import of_plain_mean
 from hetlit.privacy.account import Account
 from hetlit.privacy.ledger import PRIVATE_SIZES, Cohort
 from hetlit.privacy.noise import NoiseSource, Randomness, source_of
@@ -121,6 +123,7 @@ def estimate_published_k(
         delta=delta,
         detail=", on the users with least data",
     )
+    sure = of_plain_mean(raw, least.n, account.scale)
     q = clamped_mean(raw, least.n)[1]
     alpha = published_mean_error(raw, least.n, epsilon, beta)
 
@@ -167,6 +170,7 @@ def estimate_published_k(
         epsilon,
         detail=", on the users in between",
     )
+    low_weight = low_total(noisy_weight, account.scale, plan, middle.n)
     noisy_weight -= account.scale * math.log(2.0 * delta)
 
     # Local sensitivity proposal, with the published f at k_max.
@@ -180,13 +184,14 @@ def estimate_published_k(
     )
     # A negative proposal, from a negative total, bounds nothing.
     passed = noisy_distance >= math.log(1.0 / delta) / epsilon and proposal > 0.0
-    value, noiseless, noise_scale = raw, raw, 0.0
+    value, noiseless, noise_scale, known = raw, raw, 0.0, sure
     if passed:
         noiseless = sums.value
         value = account.laplace(
             "release of the mean", noiseless, proposal, epsilon, detail=" as proposed"
         )
         noise_scale = account.scale
+        known = of_ratio(value, plan, spread, noise_scale, (low_weight, 0.0), sure)
     else:
         account.nothing("release of the mean", epsilon, why="the test failed")
 
@@ -205,7 +210,7 @@ def estimate_published_k(
         cohorts={"variance": most, "final": middle, "mean": least},
     )
     ledger = account.ledger(*published_notes(epsilon, delta))
-    return Estimate(value, ledger, inside if trace else None)
+    return Estimate(value, ledger, inside if trace else None, known, known.warnings)
 
 
 def published_account(

@@ -27,6 +27,9 @@ Privacy: if the proposal holds for D, the test and the release cost what their
 Laplace noises cost, one after the other.  If not, the distance is -1 and the test
 passes with probability below delta.  Together: (test + release epsilon, delta).
 
+Uncertainty: nothing is asked about what clipping takes away, so an interval allows for
+all that the first mean does not exclude.
+
 Paper: Algorithm `alg.dpk`, its last part.  Chapter: Private k.
 """
 
@@ -41,6 +44,7 @@ from hetlit.estimators.clipped_mean import BETA, Width
 from hetlit.estimators.private_k.cohorts import (
     clamped_total,
     first_guesses,
+    known_error,
     noisy_total,
     traced,
 )
@@ -220,27 +224,29 @@ def estimate_ptr(
     passed = noisy_distance >= needed
 
     # Release.
-    value, noiseless, noise_scale = plan.centre, plan.centre, 0.0
+    value, noiseless, noise_scale, known = plan.centre, plan.centre, 0.0, guesses.sure
     if passed:
         noiseless = sums.value
         value = account.laplace(
             "release of the mean", noiseless, proposal, release_epsilon, "final"
         )
         noise_scale = account.scale
+        # The ratio itself is exact: its total has no noise.
+        known = known_error(value, guesses, noise_scale, (low_weight, 0.0))
     else:
         account.nothing(
             "release of the mean", release_epsilon, "final", why="the test failed"
         )
-    if not trace:
-        return Estimate(value, account.ledger())
-    inside = traced(
-        guesses,
-        sums,
-        noiseless=noiseless,
-        noise_scale=noise_scale,
-        low_weight=low_weight,
-        proposal=proposal,
-        distance=distance,
-        passed=passed,
-    )
-    return Estimate(value, account.ledger(), inside)
+    inside = None
+    if trace:
+        inside = traced(
+            guesses,
+            sums,
+            noiseless=noiseless,
+            noise_scale=noise_scale,
+            low_weight=low_weight,
+            proposal=proposal,
+            distance=distance,
+            passed=passed,
+        )
+    return Estimate(value, account.ledger(), inside, known, known.warnings)

@@ -16,6 +16,9 @@ by at most 1; a user of the third moves the utilities of the cap by at most 1, a
 the two sums by at most their sensitivities, which depend on first guesses only.
 All else is computed from these outputs.
 
+Uncertainty: nothing is asked about what clipping takes away, so an interval allows for
+all that the first mean does not exclude.
+
 Paper: Section 4.4.  Chapter: Private k.
 """
 
@@ -26,6 +29,8 @@ from hetlit.estimators.clipped_mean import BETA, Width
 from hetlit.estimators.private_k.cohorts import (
     clamped_total,
     first_guesses,
+    known_error,
+    low_total,
     noisy_total,
     traced,
 )
@@ -87,7 +92,8 @@ def estimate_ratio(
     sums = plan.statistics(final)
 
     # Total weight.
-    noisy_weight, _ = noisy_total(account, sums, plan, final.n, weight_epsilon)
+    noisy_weight, scale = noisy_total(account, sums, plan, final.n, weight_epsilon)
+    low_weight = low_total(noisy_weight, scale, plan, final.n)
     noisy_weight = clamped_total(noisy_weight, plan, final.n)
 
     # Total offset, and the ratio.
@@ -99,13 +105,15 @@ def estimate_ratio(
         "final",
     )
     value = plan.centre + noisy_offset / noisy_weight
-    if not trace:
-        return Estimate(value, account.ledger())
-    inside = traced(
-        guesses,
-        sums,
-        noiseless=plan.centre + sums.total_offset / noisy_weight,
-        noise_scale=account.scale / noisy_weight,
-        noisy_weight=noisy_weight,
-    )
-    return Estimate(value, account.ledger(), inside)
+    noise = account.scale / noisy_weight
+    known = known_error(value, guesses, noise, (low_weight, scale))
+    inside = None
+    if trace:
+        inside = traced(
+            guesses,
+            sums,
+            noiseless=plan.centre + sums.total_offset / noisy_weight,
+            noise_scale=noise,
+            noisy_weight=noisy_weight,
+        )
+    return Estimate(value, account.ledger(), inside, known, known.warnings)

@@ -16,6 +16,7 @@ Paper: Algorithm `alg.PTR`.  Chapter: Private k.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -26,6 +27,7 @@ from hetlit import check
 from hetlit.check import MOST_SIZES, Floats
 from hetlit.estimators.clipped_mean import BETA, Width, half_widths_of
 from hetlit.estimators.first_guesses import clamped_mean
+from hetlit.estimators.uncertainty import ROOT_TWO, Uncertainty, guessed_q, within
 from hetlit.theory.variance import variance_of_mean
 from hetlit.users.groups import blocks, classes_up_to
 from hetlit.users.table import Users, check_users
@@ -60,6 +62,12 @@ class RatioPlan:
     weights: Floats
     below: Floats
     above: Floats
+
+    @property
+    def clips(self) -> bool:
+        """Whether any interval is not all of [0, 1]."""
+        reaches = (self.below, self.centre), (self.above, 1.0 - self.centre)
+        return any(bool(reach.min() < whole) for reach, whole in reaches)
 
     @cached_property
     def weight_sensitivity(self) -> float:
@@ -133,6 +141,42 @@ def ratio_plan(
         weights=1.0 / variances,
         below=np.minimum(reach, centre),
         above=np.minimum(reach, 1.0 - centre),
+    )
+
+
+def of_ratio(
+    value: float,
+    plan: RatioPlan,
+    spread: float,
+    noise: float,
+    total: tuple[float, float],
+    first: Uncertainty,
+) -> Uncertainty:
+    """Return the uncertainty of centre + U/N, given that of a first mean, the centre.
+
+    spread : a guess of var_p that is not understated
+    noise : the scale of the noise in the value
+    total : a number that N is hardly below, and the scale of the noise in N
+
+    The variance is sum v^2 s^2/N^2 for users whose means have the variances s^2.  Sizes
+    are private, but v s^2 is largest for the smallest or for the largest size, whatever
+    the spread, so that one of these, divided by N, is a bound.  If N in the ratio is
+    off by e, the value is off by (value - centre) e/N.
+    """
+    value, (lowest, total_noise) = within(value), total
+    weights = plan.weights[[0, -1]]
+    error = math.hypot(ROOT_TWO * noise, math.sqrt(weights[-1] / lowest) / 2.0)
+    q = guessed_q(value, error)
+    ends = variance_of_mean(np.array([1.0, len(plan.weights)]), q, min(spread, q))
+    gap = value - plan.centre
+    return Uncertainty(
+        noise=noise,
+        sampling=math.hypot(
+            math.sqrt(float(np.max(weights * ends)) / lowest),
+            ROOT_TWO * gap * total_noise / lowest,
+        ),
+        first=first if plan.clips else None,
+        gap=abs(gap),
     )
 
 

@@ -14,6 +14,7 @@ from hetlit import check
 from hetlit.estimators.public_size.auto import estimate_adaptive
 from hetlit.estimators.public_size.cohorts import estimate_cohorts
 from hetlit.estimators.public_size.paper import estimate_paper
+from hetlit.estimators.public_size.plain import estimate_plain
 from hetlit.estimators.result import Estimate
 from hetlit.privacy.noise import Randomness
 from hetlit.users.table import Users
@@ -37,7 +38,8 @@ def estimate_public_size(
     method :
         "auto", the one to use: `hetlit.estimators.public_size.auto.estimate_adaptive`;
         "cohorts", Algorithm 2 with choices that work: `estimate_cohorts`;
-        "paper", Algorithm 2 with the paper's constants: `estimate_paper`
+        "paper", Algorithm 2 with the paper's constants: `estimate_paper`;
+        "plain", the mean of user means, which assumes nothing: `estimate_plain`
     rng : simulated noise; see `hetlit.privacy.noise`
     trace : also return what happened inside, not for release
     options : keywords of the method
@@ -60,6 +62,7 @@ def estimate_public_size(
         "auto": estimate_adaptive,
         "cohorts": estimate_cohorts,
         "paper": estimate_paper,
+        "plain": estimate_plain,
     }
     chosen = methods[check.one_of("method", method, tuple(methods))]
     return chosen(users, epsilon, rng=rng, trace=trace, **options)

@@ -8,6 +8,9 @@ Privacy: every user is in one cohort and touches one mechanism, and which one de
 on her size and on chance only, so each mechanism may spend the whole epsilon.  The
 final one uses the outputs of the others, which were already paid for.
 
+Uncertainty: nothing is asked about what clipping takes away, so an interval allows for
+all that the first mean does not exclude.
+
 Paper: Section 4.2.  Chapter: A realizable estimator.
 """
 
@@ -34,6 +37,12 @@ from hetlit.estimators.first_guesses import (
     variance_of_differences,
 )
 from hetlit.estimators.result import Estimate
+from hetlit.estimators.uncertainty import (
+    Uncertainty,
+    of_plain_mean,
+    of_weighted_mean,
+    within,
+)
 from hetlit.privacy.account import Account
 from hetlit.privacy.ledger import PUBLIC_SIZES, Cohort
 from hetlit.privacy.noise import NoiseSource, Randomness, source_of
@@ -41,6 +50,8 @@ from hetlit.theory.variance import variance_of_mean
 from hetlit.users.draws import shared_means, size_cohorts
 from hetlit.users.groups import Groups, by_size
 from hetlit.users.table import Users, check_users
+
+MISJUDGED = 2.0  # times a spread that is a median, in an uncertainty
 
 
 def estimate_cohorts(
@@ -79,7 +90,7 @@ def estimate_cohorts(
     account = open_account(most, middle, least, epsilon, source)
 
     # First mean: one sample of each user with little data.
-    raw = first_mean(account, least, epsilon)
+    raw, sure = first_mean(account, least, epsilon)
     centre, q = clamped_mean(raw, least.n)
     alpha = initial_mean_error(least.n, epsilon, beta)
 
@@ -105,17 +116,19 @@ def estimate_cohorts(
         "optimal",
     )
     value = final_mean(account, plan, groups, epsilon)
-    if not trace:
-        return Estimate(value, account.ledger())
-    inside = plan.trace(
-        groups,
-        epsilon,
-        initial_mean=centre,
-        initial_variance=spread,
-        alpha=alpha,
-        cohorts={"variance": most, "final": middle, "mean": least},
-    )
-    return Estimate(value, account.ledger(), inside)
+    # The median of few differences can be off by a factor.
+    known = known_error(value, account.scale, plan, MISJUDGED * spread, centre, sure)
+    inside = None
+    if trace:
+        inside = plan.trace(
+            groups,
+            epsilon,
+            initial_mean=centre,
+            initial_variance=spread,
+            alpha=alpha,
+            cohorts={"variance": most, "final": middle, "mean": least},
+        )
+    return Estimate(value, account.ledger(), inside, known, known.warnings)
 
 
 def checked(
@@ -141,10 +154,13 @@ def open_account(
     return Account(epsilon, PUBLIC_SIZES, cohorts, source)
 
 
-def first_mean(account: Account, least: Users, epsilon: float) -> float:
+def first_mean(
+    account: Account, least: Users, epsilon: float
+) -> tuple[float, Uncertainty]:
     """Return the noisy mean of one sample of each user with little data."""
     mean = first_sample_total(least, account.source.chance) / least.n
-    return account.laplace("first mean", mean, 1.0 / least.n, epsilon, "mean")
+    raw = account.laplace("first mean", mean, 1.0 / least.n, epsilon, "mean")
+    return raw, of_plain_mean(raw, least.n, account.scale)
 
 
 def shared_size(most: Users) -> int:
@@ -158,4 +174,25 @@ def final_mean(
     """Return the noisy weighted mean of the users in between."""
     return account.laplace(
         "final mean", plan.noiseless(groups), plan.sensitivity, epsilon, "final"
+    )
+
+
+def known_error(
+    value: float,
+    noise: float,
+    plan: ClippedMean,
+    spread: float,
+    centre: float,
+    first: Uncertainty,
+) -> Uncertainty:
+    """Return the uncertainty of the final mean, given that of the first, the centre."""
+    return of_weighted_mean(
+        value,
+        plan.sizes.k,
+        plan.sizes.counts,
+        plan.weights,
+        spread,
+        noise,
+        first=first if plan.clips else None,
+        gap=abs(within(value) - centre),
     )

@@ -17,6 +17,7 @@ from hetlit.estimators.public_size.cohorts import (
     checked,
     final_mean,
     first_mean,
+    known_error,
     open_account,
     shared_size,
 )
@@ -75,7 +76,7 @@ def estimate_paper(
     most, middle, least = size_cohorts(users, top, source.chance)
     account = open_account(most, middle, least, epsilon, source)
 
-    raw = first_mean(account, least, epsilon)
+    raw, sure = first_mean(account, least, epsilon)
     centre, q = clamped_mean(raw, least.n)
     alpha = published_mean_error(raw, least.n, epsilon, beta)
 
@@ -113,19 +114,20 @@ def estimate_paper(
     )
     value = final_mean(account, plan, groups, epsilon)
 
+    known = known_error(value, account.scale, plan, spread, centre, sure)
     ledger = account.ledger(
         f"the published variance estimator had {most.n} users and needs {needed:.3g}; "
         + ("it returned a value" if answers else "it returned nothing")
     )
-    if not trace:
-        return Estimate(value, ledger)
-    inside = plan.trace(
-        groups,
-        epsilon,
-        initial_mean=centre,
-        initial_variance=spread,
-        alpha=alpha,
-        users_needed=needed,
-        cohorts={"variance": most, "final": middle, "mean": least},
-    )
-    return Estimate(value, ledger, inside)
+    inside = None
+    if trace:
+        inside = plan.trace(
+            groups,
+            epsilon,
+            initial_mean=centre,
+            initial_variance=spread,
+            alpha=alpha,
+            users_needed=needed,
+            cohorts={"variance": most, "final": middle, "mean": least},
+        )
+    return Estimate(value, ledger, inside, known, known.warnings)
