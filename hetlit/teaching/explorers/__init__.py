@@ -16,6 +16,7 @@ from hetlit.teaching.explorers.privacy import ATTACKER
 from hetlit.teaching.explorers.private_k import PTR, SECRET_SIZES
 from hetlit.teaching.explorers.public_size import REALIZABLE
 from hetlit.teaching.explorers.who_wins import WINNERS
+from hetlit.teaching.explorers.wrong_model import MINORITY, SLOPE
 
 __all__ = [
     "EXPLORERS",
@@ -43,6 +44,8 @@ EXPLORERS = {
         WINNERS,
         PTR,
         SECRET_SIZES,
+        MINORITY,
+        SLOPE,
         LOWER_BOUND,
     )
 }
