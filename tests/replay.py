@@ -2,8 +2,9 @@
 
 A private run may look at the data only through its noisy answers.  So if all answers
 are forced, a run on a neighbouring table must take the same steps with the same noise,
-release the same value and write the same ledger; and what the data moved, divided by
-the noise, is the exact privacy loss of each step.
+release the same value, know as much of its error, warn of the same and write the same
+ledger; and what the data moved, divided by the noise, is the exact privacy loss of each
+step.
 
 Chance (cohorts, pairs, samples) is coupled: everybody whose data are the same draws the
 same, so that only the replaced user's own draws differ.  Every promise of the library
@@ -203,6 +204,8 @@ def replay(
     assert not replayer.waiting, "steps that the neighbour did not have"
     assert str(first.ledger) == str(second.ledger)
     assert first.value == second.value
+    assert first.uncertainty == second.uncertainty
+    assert first.warnings == second.warnings
     return first, replayer.losses
 
 

@@ -44,9 +44,6 @@ def card(estimate: Estimate) -> str:
         parts.append(
             f'<div style="{MARKED}"><strong>Warning</strong><ul>{items}</ul></div>'
         )
-    if ledger.notes:
-        items = "".join(f"<li>{escape(note)}</li>" for note in ledger.notes)
-        parts.append(f"<details><summary>Notes</summary><ul>{items}</ul></details>")
     parts.append(
         "<details><summary>Ledger</summary>"
         f'<pre style="{LEDGER}">{escape(str(ledger))}</pre></details>'

@@ -34,7 +34,7 @@ from hetlit.estimators.clipped_mean import (
 )
 from hetlit.estimators.first_guesses import known_spread
 from hetlit.estimators.result import Estimate
-from hetlit.estimators.uncertainty import FALSE_ALARM, Uncertainty, at_most, within
+from hetlit.estimators.uncertainty import FALSE_ALARM, Clipped, Uncertainty, within
 from hetlit.privacy.account import Account
 from hetlit.privacy.ledger import PUBLIC_SIZES, everyone
 from hetlit.privacy.noise import Randomness, source_of
@@ -44,7 +44,8 @@ from hetlit.users.table import Users, check_users
 
 FAR = (
     "the value and the p that was taken as known differ by {gap:.2g}, which has a "
-    "chance of less than {chance:.1g} if p and var_p are right and nobody is clipped"
+    "chance of less than {chance:.1g} if p and var_p are right and clipping takes "
+    "nothing away"
 )
 
 
@@ -162,5 +163,7 @@ def known_error(
     bias = float(np.sum(shares * np.maximum(*lost)))
     sampling = float(np.sum(shares * plan.weights * variances)) ** 0.5
     return Uncertainty(
-        noise=noise, sampling=sampling, clipped=at_most(bias) if plan.clips else None
+        noise=noise,
+        sampling=sampling,
+        clipped=Clipped(moved=bias) if plan.clips else None,
     )

@@ -30,11 +30,9 @@ import numpy as np
 from hetlit.theory import errors
 from hetlit.theory.variance import variance_of_mean
 
-# Of the chance that an interval misses: for noise and samples, and for what a tail test
-# overlooks.
-NOISE_PART, CLIPPED_PART = 0.8, 0.2
 FALSE_ALARM = 0.006  # the chance of a warning in the model
 ROOT_TWO = math.sqrt(2.0)
+HALVINGS = 48  # of the interval in which a half-width is looked for
 
 FAR = (
     "the value and the first mean, which clips nobody, differ by {gap:.2g}, which has "
@@ -45,37 +43,14 @@ FAR = (
 
 @dataclass(frozen=True, kw_only=True)
 class Clipped:
-    """What a tail test released about what clipping took away.
+    """How far clipping moved the mean, as far as that is known.
 
-    caught : the noisy number of users, in whole or in part, outside their intervals
-    scale : of its Laplace noise
-    users : how many users have an interval that is not all of [0, 1]
-    beyond : how far clipping moves the mean at most if it catches all of them
+    moved : a noisy bound, at least 0
+    noise : the scale of its Laplace noise
     """
 
-    caught: float
-    scale: float
-    users: float
-    beyond: float
-
-    def allowance(self, missed: float) -> float:
-        """Return how far clipping moved the mean, unless noise hid it: chance `missed`.
-
-        The test's noise is below -scale log(1/(2 missed)) with that chance.  If it is
-        not, no more users are caught than the noisy number and that, and each of them
-        moved the mean by at most beyond/users.
-        """
-        hidden = self.scale * math.log(1.0 / (2.0 * missed))
-        return max(self.caught + hidden, 0.0) / self.users * self.beyond
-
-
-def at_most(moved: float) -> Clipped:
-    """Return what is known if clipping certainly moved the mean by no more than that.
-
-    >>> at_most(0.25).allowance(0.001)
-    0.25
-    """
-    return Clipped(caught=1.0, scale=0.0, users=1.0, beyond=moved)
+    moved: float
+    noise: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +62,6 @@ class Uncertainty:
     clipped : what is known of what clipping took away
     first : how sure a first mean is that clipped nobody
     gap : how far the value is from it
-    furthest : a bound on what is allowed for clipping
     dependence : how much a dependence of rates on sizes could hide, as a standard
         deviation; None if nothing would have noticed one
 
@@ -103,7 +77,6 @@ class Uncertainty:
     clipped: Clipped | None = None
     first: Uncertainty | None = None
     gap: float = 0.0
-    furthest: float = math.inf
     dependence: float | None = None
 
     @property
@@ -127,11 +100,7 @@ class Uncertainty:
             return errors.half_width(level, self.noise, sampling)
         widths = []
         if self.clipped is not None:
-            # Noise and samples may miss, or the tail test: each has its part.
-            missed = 1.0 - level
-            width = errors.half_width(1.0 - NOISE_PART * missed, self.noise, sampling)
-            allowance = self.clipped.allowance(CLIPPED_PART * missed)
-            widths.append(width + min(allowance, self.furthest))
+            widths.append(_beside(self.clipped, level, self.noise, sampling))
         if self.first is not None:
             # |value - p| <= |value - first mean| + |first mean - p|
             widths.append(self.gap + self.first.half_width(level))
@@ -150,6 +119,29 @@ class Uncertainty:
         if self.gap <= errors.half_width(1.0 - FALSE_ALARM, more, rest):
             return ()
         return (FAR.format(gap=self.gap, chance=FALSE_ALARM),)
+
+
+def _beside(clipped: Clipped, level: float, noise: float, sampling: float) -> float:
+    """Return the half-width of a value whose mean was moved by clipping, one way.
+
+    Let G be noise and samples, m the move, at most what the bound is without its noise
+    L, and z + max(bound, 0) the half-width.  Too far the way of the move means that
+    |G| + m > z + m + L, so G and L together exceed z; too far the other way, that G
+    alone does.  The chances of both, each on one side, are to add up to 1 - level.
+    """
+    less, more = sorted((noise, clipped.noise))
+    together = more, math.hypot(ROOT_TWO * less, sampling)
+    missed = 1.0 - level
+    low = errors.half_width(level, noise, sampling)
+    high = max(low, errors.half_width(level, *together))
+    for _ in range(HALVINGS):
+        z = (low + high) / 2.0
+        missing = errors.tail(z, *together) + errors.tail(z, noise, sampling)
+        if missing / 2.0 > missed:
+            low = z
+        else:
+            high = z
+    return high + max(clipped.moved, 0.0)
 
 
 def guessed_q(value: float, error: float) -> float:
@@ -192,6 +184,8 @@ def of_weighted_mean(
     weights: Any,
     spread: float,
     noise: float,
+    *,
+    blur: float = 0.0,
     **more: Any,
 ) -> Uncertainty:
     """Return the uncertainty of a weighted mean of user means, for public weights.
@@ -199,6 +193,7 @@ def of_weighted_mean(
     k, counts, weights : shape (groups,), sizes, users of that size, weight of each user
     spread : a guess of var_p that is not understated; infinite where nothing was asked
     noise : the scale of the Laplace noise
+    blur : a further standard deviation
     more : further parts of the uncertainty
 
     The variance is sum w^2 (S + (q - S)/k).  Rates have a variance of at most
@@ -208,5 +203,5 @@ def of_weighted_mean(
     error = math.hypot(ROOT_TWO * noise, math.sqrt(float(np.sum(squares))) / 2.0)
     q = guessed_q(value, error)
     variances = variance_of_mean(k, q, min(spread, q))
-    sampling = math.sqrt(float(np.sum(squares * variances)))
+    sampling = math.sqrt(float(np.sum(squares * variances)) + blur**2)
     return Uncertainty(noise=noise, sampling=sampling, **more)

@@ -43,7 +43,8 @@ def tail(z: float, b: float, g: float) -> float:
         above = peak * float(special.erfcx((r - t) / ROOT_TWO))
     else:  # r^2/2 - z/b, written so that no part of it overflows
         above = math.exp(-z / b * (1.0 - r / t / 2.0)) * float(special.ndtr(t - r))
-    return gaussian + above - peak * float(special.erfcx((r + t) / ROOT_TWO))
+    below = peak * float(special.erfcx((r + t) / ROOT_TWO))
+    return min(gaussian + above - below, 1.0)
 
 
 def half_width(level: float, b: float, g: float) -> float:

@@ -17,6 +17,8 @@ from hetlit import (
     inverse_variance_weights,
     user_variance,
 )
+from hetlit.estimators.clipped_mean import plan_clipped_mean
+from hetlit.users.groups import Sizes
 from tests.neighbours import FINAL_40, WEIGHTS
 from tests.quiet import Quiet
 from tests.rows import tables
@@ -320,3 +322,21 @@ def test_a_width_computed_in_place_changes_no_sizes():
     ]
     assert values[0].value == values[1].value
     assert values[0].trace.objective == values[1].trace.objective
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "clips"),
+    [
+        ([0.0, 0.0], [1.0, 1.0], False),
+        ([0.0, 0.1], [1.0, 1.0], True),
+        ([0.0, 0.0], [0.9, 1.0], True),
+        ([-0.1, 0.0], [1.0, 1.1], False),
+    ],
+)
+def test_a_mean_clips_if_any_interval_is_not_all_of_0_1(
+    lower: list[float], upper: list[float], clips: bool
+) -> None:
+    sizes = Sizes(np.array([1.0, 2.0]), np.array([5, 5]))
+    ends, variances = (np.array(lower), np.array(upper)), np.full(2, 0.1)
+    plan = plan_clipped_mean(sizes, *ends, variances, 1.0, "optimal")
+    assert plan.clips is clips

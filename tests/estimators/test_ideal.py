@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from hetlit import (
@@ -31,10 +33,13 @@ from hetlit import (
     truncated_weights,
     user_variance,
 )
+from hetlit.estimators.clipped_mean import ClippedMean
+from hetlit.estimators.ideal import known_error, plan_ideal
 from hetlit.privacy.noise import SecureNoiseUnavailable
 from hetlit.theory.populations import MetaDistribution
 from hetlit.theory.weights import release_variance
 from hetlit.theory.widths import beta_width
+from hetlit.users.groups import Sizes
 from tests.neighbours import FINAL_40, WEIGHTS
 from tests.quiet import Quiet
 
@@ -272,7 +277,7 @@ def test_predicted_variance_is_the_simulated_one_to_two_percent(name: str) -> No
 def test_noise_has_twice_the_square_of_its_scale_as_variance() -> None:
     # Within 6.5 standard errors.
     rng = np.random.default_rng(43)
-    users = Users([3, 1], [1, 1])
+    users = Users([3, 1], [1, 1], [50, 50])  # so many that all values are in [0, 1]
     runs = [
         estimate_ideal(users, 0.4, 0.01, 0.7, rng=rng, trace=True) for _ in range(1500)
     ]
@@ -471,3 +476,81 @@ def test_an_alpha_beyond_one_is_as_good_as_one():
         for alpha in (1.0, 1.7e308)
     ]
     assert values[0] == values[1]
+
+
+# How sure it is.
+
+MANY = Sizes(np.array([1e12]), np.array([500]))  # of samples: means are rates
+CENTRES, REACHES = st.floats(0.05, 0.95), st.floats(0.0, 0.5)
+
+
+def hidden(plan: ClippedMean, p: float, var_p: float, alpha: float = 0.0) -> float:
+    """Return what the uncertainty says that clipping hides at most."""
+    clipped = known_error(plan, p, var_p, alpha, 0.0).clipped
+    return 0.0 if clipped is None else clipped.moved
+
+
+@given(
+    st.lists(st.floats(0.0, 1.0), min_size=2, max_size=4),
+    st.lists(st.floats(0.1, 1.0), min_size=4, max_size=4),
+    REACHES,
+    st.floats(-1.0, 1.0),
+    st.sampled_from([0.0, 0.1]),
+)
+def test_clipping_moves_no_mean_of_this_variance_by_more(
+    rates: list[float], masses: list[float], reach: float, off: float, alpha: float
+) -> None:
+    x, law = np.array(rates), np.array(masses[: len(rates)]) / sum(masses[: len(rates)])
+    mean = float(law @ x)
+    variance = float(law @ (x - mean) ** 2)
+    # The centre is off by at most alpha.
+    centre = min(max(mean + off * alpha, 0.0), 1.0)
+    plan = plan_ideal(MANY, centre, 0.0, 1.0, alpha=alpha, width=lambda k: reach)
+    moved = abs(float(law @ np.clip(x, plan.lower[0], plan.upper[0])) - mean)
+    assert moved <= hidden(plan, centre, variance, alpha) + 1e-6
+
+
+def test_two_rates_can_be_hidden_as_far_as_that() -> None:
+    p, reach, variance = 0.1, 0.2, 0.03
+    plan = plan_ideal(MANY, p, variance, 1.0, width=lambda k: reach)
+    far = math.hypot(reach, math.sqrt(variance))
+    low, high = p + reach - far, p + reach + far
+    share = (p - low) / (high - low)
+    assert share * (1 - share) * (high - low) ** 2 == pytest.approx(variance)
+    moved = share * (high - (p + reach))
+    assert hidden(plan, p, variance) == pytest.approx(moved, rel=1e-6)
+
+
+def test_nobody_is_beyond_an_end_of_0_1() -> None:
+    for p, alpha, hides in ((0.3, 0.7, False), (0.3, 0.3, True), (0.7, 0.3, True)):
+        plan = plan_ideal(MANY, p, 0.01, 1.0, alpha=alpha, width=lambda k: 0.0)
+        assert plan.clips == hides
+        assert (hidden(plan, p, 0.01) > 0) == hides
+
+
+def test_what_is_hidden_of_several_sizes_adds_up_by_weight() -> None:
+    sizes = Sizes(np.array([1.0, 1e12]), np.array([30, 10]))
+    plan = plan_ideal(sizes, 0.4, 0.01, 1.0, width=lambda k: 0.2)
+    v = np.array([0.24, 0.01])
+    each = (np.sqrt(0.2**2 + v) - 0.2) / 2
+    expected = float(np.sum(sizes.counts * plan.weights * each))
+    assert hidden(plan, 0.4, 0.01) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_the_standard_error_is_the_root_of_the_objective(weights: str) -> None:
+    estimate = estimate_ideal(
+        FINAL_40, 0.45, 0.02, 20.0, weights=weights, rng=Quiet(), trace=True
+    )
+    assert estimate.standard_error**2 == pytest.approx(estimate.trace.objective)
+    assert estimate.uncertainty is not None
+    assert estimate.uncertainty.noise == estimate.trace.noise_scale
+
+
+def test_a_warning_if_p_was_not_what_it_was_taken_for() -> None:
+    users = Users([100], [30], [10_000])
+    for p, alpha, wrong in ((0.3, 0.0, False), (0.4, 0.0, True), (0.4, 0.1, False)):
+        estimate = estimate_ideal(users, p, 0.0, 1.0, alpha=alpha, rng=Quiet())
+        assert bool(estimate.warnings) == wrong
+    (warning,) = estimate_ideal(users, 0.4, 0.0, 1.0, rng=Quiet()).warnings
+    assert "differ by 0.1" in warning

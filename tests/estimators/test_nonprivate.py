@@ -23,6 +23,7 @@ from hetlit import (
     sizes,
     user_variance,
 )
+from tests.chance import RNG
 from tests.rows import tables
 
 # Forty users of sizes ceil(40/i), and what they hold.
@@ -490,3 +491,21 @@ def test_rng_must_be_a_generator() -> None:
 def test_a_mean_next_to_zero_is_taken_for_zero(p):
     users = Users(k=[4, 2**62], successes=[0, 0])
     assert estimate_nonprivate_ideal(users, p, 0.0).value == 0.0
+
+
+# How sure they are.
+
+
+def test_the_ideal_is_as_sure_as_its_variance() -> None:
+    estimate = estimate_nonprivate_ideal(FINAL_40, 0.45, 0.02, trace=True)
+    assert estimate.standard_error**2 == pytest.approx(estimate.trace.objective)
+    half_width = estimate.interval(0.95)[1] - estimate.value
+    assert half_width == pytest.approx(1.959964 * estimate.standard_error)
+
+
+def test_algorithm_1_does_not_trust_its_guess_of_the_variance() -> None:
+    # Ten users tell little about it: rates may be all 0 and 1.
+    users = sample_users(Beta(0.5, 0.01), sizes.harmonic(2000), RNG)
+    estimate = estimate_nonprivate(users, rng=RNG, trace=True)
+    squares = float(np.sum(np.square(estimate.trace.weights)))
+    assert estimate.standard_error**2 == pytest.approx(0.25 * squares, rel=1e-2)

@@ -71,6 +71,7 @@ PUBLIC = {
     "cohorts": public("cohorts"),
     "paper": public("paper"),
     "paper, answered": answered(public("paper", third_moment=1e-6)),
+    "plain": public("plain"),
     "ideal": ideal(),
     "ideal, optimal": ideal(weights="optimal", alpha=0.05),
     "ideal, no width": ideal(width=lambda k: 0.0),
@@ -87,6 +88,7 @@ PRIVATE = {
     "paper": private("paper", delta=DELTA),
     "paper, median": private("paper", delta=DELTA, variance="median"),
     "paper, answered": answered(private("paper", delta=DELTA, third_moment=1e-6)),
+    "plain": private("plain"),
     "user mean": baseline("user_mean"),
     "bounding": baseline("contribution_bounding", cap=5),
     "bounding, one": baseline("contribution_bounding", cap=1),
@@ -95,7 +97,7 @@ PRIVATE = {
 }
 # Multiples of epsilon and DELTA that methods promise, if it is not (epsilon, 0).
 PROMISES = {"ptr": (1.0, 1.0), "paper": (6.0, 3.0)}
-COUNTED = ("auto", "ideal", "pooled mean", "huber", "user mean")
+COUNTED = ("auto", "plain", "ideal", "pooled mean", "huber", "user mean")
 
 
 def random_sizes(rng: np.random.Generator, n: int) -> np.ndarray:

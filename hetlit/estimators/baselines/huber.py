@@ -40,7 +40,7 @@ from hetlit import check
 from hetlit.check import Floats, Integers
 from hetlit.estimators.clipped_mean import BETA
 from hetlit.estimators.result import Estimate, Trace
-from hetlit.estimators.uncertainty import Uncertainty, at_most, of_weighted_mean, within
+from hetlit.estimators.uncertainty import Clipped, Uncertainty, of_weighted_mean, within
 from hetlit.privacy.account import Account
 from hetlit.privacy.ledger import PUBLIC_SIZES, everyone
 from hetlit.privacy.noise import Randomness, source_of
@@ -241,7 +241,7 @@ def known_error(plan: HuberPlan, value: float, noise: float) -> Uncertainty:
         for near in (value - off, value, value + off)
         for point in (within(near), 1.0 - within(near))
     )
-    return replace(sure, clipped=at_most(farthest + 1.0 / plan.steps))
+    return replace(sure, clipped=Clipped(moved=farthest + 1.0 / plan.steps))
 
 
 def hidden(y: float, shares: Floats, thresholds: Floats) -> float:

@@ -29,6 +29,7 @@ from hetlit.privacy.account import Account
 from hetlit.privacy.ledger import PUBLIC_SIZES, Cohort, everyone
 from hetlit.privacy.noise import NoiseSource, Randomness, source_of
 from hetlit.users.draws import most_data, subsampled_ones, sum_over_rows
+from hetlit.users.groups import by_size
 from hetlit.users.table import Users, check_users
 
 ANY_SIZES = "replace one user, her samples and her size k; n is public"
@@ -102,8 +103,10 @@ def pooled_mean(
     samples = sum_over_rows(users.k, users.counts)
 
     def sure(value: float, noise: float) -> Uncertainty:
-        weights = users.k / samples
-        return of_weighted_mean(value, users.k, users.counts, weights, math.inf, noise)
+        # By size, so that sums of floats do not depend on the order of the rows.
+        sizes = by_size(users).sizes
+        weights = sizes.k / samples
+        return of_weighted_mean(value, sizes.k, sizes.counts, weights, math.inf, noise)
 
     return _laplace_mean(
         sum_over_rows(users.successes, users.counts) / samples,

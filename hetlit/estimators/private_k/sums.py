@@ -162,7 +162,11 @@ def of_ratio(
     are private, but v s^2 is largest for the smallest or for the largest size, whatever
     the spread, so that one of these, divided by N, is a bound.  If N in the ratio is
     off by e, the value is off by (value - centre) e/N.
+
+    A guess of the spread that does not see a minority will do where somebody is
+    clipped, since the first mean speaks for the minority.  Otherwise nobody does.
     """
+    spread = spread if plan.clips else math.inf
     value, (lowest, total_noise) = within(value), total
     weights = plan.weights[[0, -1]]
     error = math.hypot(ROOT_TWO * noise, math.sqrt(weights[-1] / lowest) / 2.0)

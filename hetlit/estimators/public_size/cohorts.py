@@ -185,13 +185,17 @@ def known_error(
     centre: float,
     first: Uncertainty,
 ) -> Uncertainty:
-    """Return the uncertainty of the final mean, given that of the first, the centre."""
+    """Return the uncertainty of the final mean, given that of the first, the centre.
+
+    A guess of the spread that does not see a minority will do where somebody is
+    clipped, since the first mean speaks for the minority.  Otherwise nobody does.
+    """
     return of_weighted_mean(
         value,
         plan.sizes.k,
         plan.sizes.counts,
         plan.weights,
-        spread,
+        spread if plan.clips else math.inf,
         noise,
         first=first if plan.clips else None,
         gap=abs(within(value) - centre),

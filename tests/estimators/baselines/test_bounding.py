@@ -24,7 +24,7 @@ from hetlit.estimators.baselines import (
     contribution_bounding,
     pooled_mean,
 )
-from hetlit.estimators.baselines.bounding import cap_utilities
+from hetlit.estimators.baselines.bounding import cap_utilities, known_error
 from hetlit.privacy.selection import exponential_probabilities
 from hetlit.users.groups import by_size
 from tests.neighbours import SMALL, kinds, table
@@ -166,17 +166,22 @@ def test_releasing_at_once_takes_half_the_noise_of_releasing_one_by_one() -> Non
 
 
 class Loud(Quiet):
-    """Adds so much to the sum and subtracts so much from the count that both drown."""
+    """Adds 5 to the sum, and so much to half the count that it drowns."""
+
+    def __init__(self, drowning: float) -> None:
+        super().__init__()
+        self.drowning = drowning
 
     def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         self.scales.append(scale)
-        return loc - 1e9 * scale
+        return loc + np.array([5.0, self.drowning])
 
 
-def test_the_count_stays_within_public_bounds() -> None:
-    rng = Loud()
-    value = contribution_bounding(SMALL, 1.0, cap=4, rng=rng).value
-    assert value == pytest.approx(0.5 - 1e9 * 4 / SMALL.n, rel=1e-6)
+@pytest.mark.parametrize(("drowning", "count"), [(-1e9, SMALL.n), (1e9, 4 * SMALL.n)])
+def test_the_count_stays_within_public_bounds(drowning: float, count: int) -> None:
+    estimate = contribution_bounding(SMALL, 1.0, cap=4, rng=Loud(drowning), trace=True)
+    centred_sum = estimate.trace.ones - estimate.trace.count / 2
+    assert estimate.value == pytest.approx(0.5 + (centred_sum + 5) / count, rel=1e-12)
 
 
 @pytest.mark.slow
@@ -340,3 +345,54 @@ def test_impossible_options_are_refused(
 def test_the_cap_must_be_given() -> None:
     with pytest.raises(TypeError, match="cap"):
         contribution_bounding(SMALL, 1.0, rng=generator())  # type: ignore[call-arg]
+
+
+# How sure it is.
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=20), st.integers(1, 40))
+def test_the_bound_on_the_sampling_error_needs_nobodys_size(
+    k: list[int], cap: int
+) -> None:
+    gave = np.minimum(k, cap).astype(float)
+    variance = 0.25 * float(np.sum(gave**2)) / float(gave.sum()) ** 2
+    sure = known_error(0.5, len(k), cap, float(gave.sum()), (0.0, 0.0))
+    assert sure.sampling**2 >= variance * (1 - 1e-12)
+    # It is attained where everybody gives one sample, or as many as she may.
+    if set(gave) <= {1.0, float(cap)}:
+        assert sure.sampling**2 == pytest.approx(variance)
+
+
+@pytest.mark.parametrize("off", [-3.0, 0.0, 3.0])
+def test_a_noisy_count_cannot_hide_how_uneven_contributions_are(off: float) -> None:
+    # 90 users gave 1 sample and 10 gave 9; the largest variance is at 180 samples.
+    variance = (90 + 10 * 9**2) / 180**2 / 4
+    for count in (180.0 + 10 * off, 180.0):
+        sure = known_error(0.5, 100, 9, count, (0.0, 30.0))
+        assert sure.sampling**2 == pytest.approx(variance)
+    least = known_error(0.5, 100, 9, 100.0, (0.0, 0.0)).sampling ** 2
+    assert least == pytest.approx(1 / 100 / 4)
+
+
+def test_noise_in_the_count_matters_as_far_as_the_value_is_from_half() -> None:
+    # p - estimate = ((p - 1/2) count noise - sum noise) / noisy count
+    sure = known_error(0.2, 100, 9, 400.0, (8.0, 16.0))
+    assert sure.noise == pytest.approx(math.hypot(8.0, 0.3 * 16.0) / 400.0)
+    for scripted in (0.0, 3.0):
+        noisy_sum, noisy_count = (0.2 - 0.5) * 400.0 + 2.0, 400.0 + scripted
+        gone = 0.5 + noisy_sum / noisy_count - 0.2
+        assert gone == pytest.approx((2.0 + 0.3 * scripted) / noisy_count)
+
+
+@pytest.mark.parametrize(
+    ("cap", "share", "scales"),
+    [(4, None, (4.0, 8.0)), (4, 0.5, (8.0, 6.0)), (1, None, (1.0, 0.0))],
+)
+def test_the_uncertainty_is_made_of_what_was_released(
+    cap: int, share: float | None, scales: tuple[float, float]
+) -> None:
+    estimate = contribution_bounding(
+        SMALL, 1.0, cap=cap, count_share=share, rng=Quiet(), trace=True
+    )
+    count = float(estimate.trace.count)
+    assert estimate.uncertainty == known_error(estimate.value, 100, cap, count, scales)

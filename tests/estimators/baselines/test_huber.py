@@ -18,13 +18,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import optimize
 
 from hetlit import Users, sizes, user_variance
 from hetlit.estimators.baselines.huber import (
     COARSEST,
     FINEST,
     HuberPlan,
+    hidden,
     huber,
+    known_error,
     plan_huber,
 )
 from hetlit.privacy.selection import exponential_probabilities
@@ -366,3 +369,86 @@ def test_impossible_options_are_refused(
 ) -> None:
     with pytest.raises(error, match=f"^{message}"):
         huber(Users([3], [1]), 1.0, rng=generator(), **options)
+
+
+# How sure it is.
+
+
+def farthest_mean(y: float, shares: Any, thresholds: Any) -> float:
+    """Return the largest p of any laws of means, p on average, whose pulls balance.
+
+    A linear program over laws on a grid, one law for each threshold.
+    """
+    points = np.linspace(0.0, 1.0, 21)
+    groups, width = len(shares), len(points)
+    pulls = [np.clip(points - y, -t, t) for t in thresholds]
+    balance = np.concatenate(
+        [s * pull for s, pull in zip(shares, pulls, strict=True)] + [[0.0]]
+    )
+    rows, values = [balance], [0.0]
+    for group in range(groups):
+        own = slice(group * width, (group + 1) * width)
+        for coefficients, last, value in ((1.0, 0.0, 1.0), (points, -1.0, 0.0)):
+            row = np.zeros(groups * width + 1)
+            row[own], row[-1] = coefficients, last
+            rows.append(row)
+            values.append(value)
+    goal = np.zeros(groups * width + 1)
+    goal[-1] = -1.0
+    found = optimize.linprog(goal, A_eq=np.array(rows), b_eq=values, bounds=(0.0, 1.0))
+    assert found.success
+    return -float(found.fun)
+
+
+@pytest.mark.parametrize("y", [0.0, 0.1, 0.3, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize("thresholds", [(0.1,), (0.3,), (1.0,), (0.1, 0.2, 1.0)])
+def test_no_mean_whose_pulls_balance_is_further_off_and_one_is_as_far(
+    y: float, thresholds: tuple[float, ...]
+) -> None:
+    # All corners lie on the grid of the linear program.
+    shares = np.array([0.5, 0.3, 0.2][: len(thresholds)])
+    shares = shares / shares.sum()
+    farthest = farthest_mean(y, shares, thresholds) - y
+    assert hidden(y, shares, np.array(thresholds)) == pytest.approx(farthest, abs=1e-9)
+
+
+def test_an_interval_holds_a_minority_beyond_all_thresholds() -> None:
+    users = Users([400, 400], [80, 400], [90_000, 10_000])
+    estimate = huber(users, 5.0, rng=generator(), trace=True)
+    low, high = estimate.interval()
+    assert low <= 0.28 <= high
+    assert high < 0.8
+    low, high = estimate.interval(clipping=False)
+    assert not low <= 0.28 <= high
+
+
+def test_the_uncertainty_is_that_of_the_weights_and_of_what_thresholds_hide() -> None:
+    users = Users([1, 9], [0, 4], [400, 100])
+    plan = plan_for(users, cap=4)
+    sure = known_error(plan, 0.5, 1e-6)
+    squares = (400 * 1**2 + 100 * 4**2) / 800**2
+    assert sure.noise == 1e-6
+    assert sure.sampling**2 == pytest.approx(squares / 4)
+    # 3 standard errors below and above, and the grid.
+    shares, thresholds = np.array([0.5, 0.5]), plan.thresholds / plan.steps
+    off = 3 * sure.standard_error
+    expected = max(hidden(y, shares, thresholds) for y in (0.5 - off, 0.5, 0.5 + off))
+    assert sure.clipped is not None
+    assert sure.clipped.moved == pytest.approx(expected + 1 / plan.steps)
+    assert sure.clipped.noise == 0.0
+
+
+def test_where_nobody_can_be_beyond_a_threshold_only_the_grid_is_allowed_for() -> None:
+    plan = plan_for(Users([1, 9], [0, 4], [400, 100]), reach=1e6)
+    clipped = known_error(plan, 0.3, 1e-6).clipped
+    assert clipped is not None
+    assert clipped.moved == pytest.approx(1 / plan.steps)
+
+
+@pytest.mark.parametrize("y", [0.03, 0.2, 0.4])
+def test_a_minority_may_be_hidden_on_either_side(y: float) -> None:
+    plan = plan_for(Users([1, 900], [0, 4], [400, 100]))
+    below, above = (known_error(plan, value, 1e-6).clipped for value in (y, 1.0 - y))
+    assert below is not None
+    assert above is not None
+    assert below.moved == pytest.approx(above.moved)

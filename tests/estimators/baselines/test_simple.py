@@ -29,6 +29,7 @@ from hetlit.estimators.baselines import (
     pooled_mean,
     user_mean,
 )
+from hetlit.estimators.uncertainty import of_plain_mean
 from hetlit.privacy.ledger import PUBLIC_SIZES
 from tests.neighbours import SMALL, kinds, table
 from tests.quiet import Quiet, generator, trace_of
@@ -91,9 +92,10 @@ def test_the_noise_is_laplace_of_the_stated_scale(
     estimator: Callable[..., Any],
 ) -> None:
     rng = generator(1)
-    users = Users([4, 4], [1, 3], [5, 5])
+    # So many users that hardly any value is moved into [0, 1].
+    users = Users([4, 4], [1, 3], [50, 50])
     if estimator is median_truncation:
-        users = Users([4], [1], [9])
+        users = Users([4], [2], [99])
     scale = trace_of(estimator, users, 0.5).noise_scale
     middle = trace_of(estimator, users, 0.5).noiseless
     values = [estimator(users, 0.5, rng=rng).value - middle for _ in range(2000)]
@@ -255,3 +257,26 @@ def test_median_truncation_of_the_papers_example_ignores_the_heavy_users() -> No
     trace = trace_of(median_truncation, users)
     assert trace.size == 1
     assert trace.cohorts["upper half"].n == 5000
+
+
+# How sure they are
+
+
+def test_the_pooled_mean_varies_most_if_all_samples_of_a_user_are_alike() -> None:
+    users = Users([1, 9], [0, 9], [50, 50])
+    estimate = pooled_mean(users, 2.0, rng=Quiet(), trace=True)
+    sure = estimate.uncertainty
+    assert sure is not None
+    shares = users.k / 500
+    error = np.sqrt(np.sum(users.counts * shares**2)) / 2
+    error = math.hypot(error, math.sqrt(2) * sure.noise)
+    p = 0.9 - error
+    squares = float(np.sum(users.counts * shares**2))
+    assert sure.noise == estimate.trace.noise_scale
+    assert sure.sampling**2 == pytest.approx(p * (1 - p) * squares)
+    assert (sure.clipped, sure.first, sure.dependence) == (None, None, None)
+
+
+def test_median_truncation_is_as_sure_as_half_of_the_users_can_be() -> None:
+    estimate = median_truncation(SMALL, 2.0, rng=Quiet())
+    assert estimate.uncertainty == of_plain_mean(estimate.value, 50, 1 / (50 * 2.0))

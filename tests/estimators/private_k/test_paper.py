@@ -18,8 +18,9 @@ from hetlit.estimators.private_k import estimate_private_k
 from hetlit.estimators.private_k.cohorts import spread_variance
 from hetlit.estimators.private_k.paper import published_account
 from hetlit.estimators.private_k.ptr import ptr_distance
-from hetlit.estimators.private_k.sums import ratio_statistics
+from hetlit.estimators.private_k.sums import of_ratio, ratio_plan, ratio_statistics
 from hetlit.estimators.published import published_mean_error
+from hetlit.estimators.uncertainty import of_plain_mean
 from hetlit.privacy.account import Account
 from hetlit.privacy.ledger import EXPONENTIAL, PRIVATE_SIZES, Cohort, Mechanism, Step
 from hetlit.privacy.noise import Simulated, choice_law
@@ -146,6 +147,31 @@ def test_a_failed_test_returns_the_first_mean() -> None:
     assert (step.name, step.epsilon) == ("release of the mean", EPSILON)
     assert str(step.mechanism) == "nothing released: the test failed"
     assert estimate.ledger.epsilon == pytest.approx(6 * EPSILON)
+    first = of_plain_mean(estimate.value, 300, 1 / (300 * EPSILON))
+    assert estimate.uncertainty == first
+
+
+def test_what_is_known_is_the_error_of_the_ratio_if_the_test_passed() -> None:
+    users = zipf_users()
+    estimate = run(users, variance="median", rng=Watched(noises=[0.01, 0.0, 1e6, 0.0]))
+    trace, sure = estimate.trace, estimate.uncertainty
+    assert trace.passed
+    first = of_plain_mean(trace.initial_mean, 300, 1 / (300 * EPSILON))
+    # The first noise was exact here, and so was the total.
+    assert sure.noise == trace.noise_scale == trace.proposal / EPSILON
+    assert sure.first in (first, None)
+    n, spread = users.n, trace.initial_variance
+    plan = ratio_plan(
+        trace.initial_mean,
+        spread,
+        trace.threshold,
+        n=300,
+        alpha=trace.alpha,
+        width=lambda k: sub_gaussian_width(k, n, spread, 0.05),
+    )
+    scale = float(plan.weights.max()) / EPSILON
+    low = trace.statistics.total_weight - math.sqrt(2.0) * scale
+    assert sure == of_ratio(estimate.value, plan, spread, sure.noise, (low, 0.0), first)
 
 
 def test_a_negative_total_weight_proposes_nothing() -> None:

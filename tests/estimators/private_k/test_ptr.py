@@ -33,6 +33,7 @@ from hetlit.estimators.private_k.sums import (
     ratio_plan,
     ratio_statistics,
 )
+from hetlit.estimators.uncertainty import of_plain_mean
 from hetlit.users.groups import classes_up_to
 from tests.odd import odd
 
@@ -496,6 +497,14 @@ def test_the_test_decides_between_the_mean_and_the_first_guess() -> None:
     assert str(last[1].mechanism) == "nothing released: the test failed"
     assert failed.ledger.epsilon == passed.ledger.epsilon == pytest.approx(2.0)
     assert failed.ledger.delta == passed.ledger.delta == 1e-6
+    # What is known is the error of the one or of the other.
+    first = of_plain_mean(failed.value, 500, 1 / (500 * 2.0))
+    assert failed.uncertainty == first
+    sure = passed.uncertainty
+    assert (sure.noise, sure.first) == (passed.trace.noise_scale, first)
+    assert sure.gap == pytest.approx(abs(passed.value - passed.trace.initial_mean))
+    assert passed.warnings != ()
+    assert failed.warnings == ()
 
 
 def test_the_test_passes_where_the_first_guesses_are_right() -> None:

@@ -14,7 +14,10 @@ from hetlit import Beta, Users, sample_users, sizes
 from hetlit.estimators.first_guesses import initial_mean_error
 from hetlit.estimators.private_k import cohorts as cohorts_module
 from hetlit.estimators.private_k import estimate_private_k
+from hetlit.estimators.private_k.cohorts import MISJUDGED
 from hetlit.estimators.private_k.ratio import SHARES, estimate_ratio
+from hetlit.estimators.private_k.sums import of_ratio, ratio_plan
+from hetlit.estimators.uncertainty import of_plain_mean
 from tests.private_sizes import Scripted, Unshuffled, all_users, zipf_users
 from tests.transcripts import Transcript
 
@@ -273,3 +276,60 @@ def test_bad_arguments_are_refused_by_name(
     users, epsilon = arguments.pop("users"), arguments.pop("epsilon")
     with pytest.raises(error, match=message):
         estimate_private_k(users, epsilon, **arguments)
+
+
+# How sure it is.
+
+
+def test_the_uncertainty_is_made_of_what_was_released() -> None:
+    epsilon, users = 4.0, zipf_users()
+    rng = np.random.default_rng(3)
+    estimate = estimate_ratio(users, epsilon, k_max=500, rng=rng, trace=True)
+    trace, n = estimate.trace, users.n
+    plan = ratio_plan(
+        trace.initial_mean,
+        trace.initial_variance,
+        trace.threshold,
+        n=n,
+        alpha=trace.alpha,
+        width=None,
+    )
+    total_noise = plan.weight_sensitivity / (SHARES[1] * epsilon)
+    expected = of_ratio(
+        estimate.value,
+        plan,
+        MISJUDGED * trace.initial_variance,
+        trace.noise_scale,
+        (trace.noisy_weight - math.sqrt(2.0) * total_noise, total_noise),
+        of_plain_mean(trace.initial_mean, n // 10, 1.0 / (n // 10 * epsilon)),
+    )
+    assert estimate.uncertainty == expected
+    assert expected.first is not None
+
+
+def test_a_noisy_total_stays_within_its_public_bounds() -> None:
+    # The larger the total, the smaller the sampling error: from n max v to n min v.
+    users = sample_users(Beta(0.3, 0.01), np.full(500, 20), np.random.default_rng(0))
+    wide = []
+    for noise in (0.0, 1e9, -1e9):
+        source = Scripted(9, 9, noises=[0.0, noise, 0.0], chance=Unshuffled())
+        sure = estimate_ratio(users, 8.0, k_max=60, rng=source).uncertainty
+        assert sure is not None
+        wide.append(sure.sampling)
+    assert wide[0] < wide[2]
+    assert wide[1] < wide[2]
+
+
+def test_a_warning_where_clipping_hides_a_minority() -> None:
+    k = np.full(20_000, 100)
+    for rate, hides in ((0.2, False), (0.9, True)):
+        ones = np.where(np.arange(len(k)) % 10 == 0, round(100 * rate), 20)
+        estimate = estimate_ratio(
+            Users(k, ones), 5.0, k_max=100, rng=np.random.default_rng(0)
+        )
+        p = 0.18 + 0.1 * rate
+        low, high = estimate.interval()
+        assert low <= p <= high
+        low, high = estimate.interval(clipping=False)
+        assert (low <= p <= high) != hides
+        assert bool(estimate.warnings) == hides

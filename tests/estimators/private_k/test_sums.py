@@ -10,8 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hetlit import Users
-from hetlit.estimators.private_k.sums import RatioPlan, ratio_plan, ratio_statistics
+from hetlit import Users, user_variance
+from hetlit.estimators.private_k.sums import (
+    RatioPlan,
+    of_ratio,
+    ratio_plan,
+    ratio_statistics,
+)
+from hetlit.estimators.uncertainty import Uncertainty
 from tests.private_sizes import all_users, table, zipf_users
 from tests.rows import tables
 
@@ -237,3 +243,80 @@ def test_bad_arguments_of_the_sums_are_refused_by_name(
     } | change
     with pytest.raises(error, match=message):
         ratio_statistics(**arguments)
+
+
+# How sure a ratio is.
+
+FIRST = Uncertainty(noise=0.01, sampling=0.02)
+
+
+def narrow(centre: float, spread: float, cap: int) -> RatioPlan:
+    return ratio_plan(centre, spread, cap, n=100, alpha=0.0, width=lambda k: 0.1)
+
+
+@QUICK
+@given(
+    tables(most=30, largest=60),
+    st.integers(1, 40),
+    st.floats(0.0, 0.25),
+    st.floats(0.0, 0.25),
+)
+def test_the_bound_on_the_sampling_error_needs_nobodys_size(
+    users: Users, cap: int, guess: float, spread: float
+) -> None:
+    plan = narrow(0.5, guess, cap)
+    total = plan.statistics(users).total_weight
+    sure = of_ratio(0.5, plan, spread, 0.0, (total, 0.0), FIRST)
+    weights = plan.weights[np.minimum(users.k, cap) - 1]
+    variances = user_variance(users.k, 0.5, spread)
+    variance = float(np.sum(users.counts * weights**2 * variances)) / total**2
+    assert sure.sampling**2 >= variance * (1 - 1e-9)
+    if cap > users.k.max() and guess == spread:
+        assert sure.sampling**2 == pytest.approx(variance)
+
+
+def test_where_guesses_are_right_the_bound_is_the_variance() -> None:
+    plan = narrow(0.5, 0.01, 40)
+    sure = of_ratio(0.5, plan, 0.01, 0.003, (500.0, 0.0), FIRST)
+    # sum v^2 s^2/N^2 = sum v/N^2 = 1/N
+    assert sure.sampling**2 == pytest.approx(1 / 500)
+    assert (sure.noise, sure.gap) == (0.003, 0.0)
+
+
+def test_noise_in_the_total_moves_the_ratio_in_proportion_to_its_offset() -> None:
+    plan = narrow(0.4, 0.01, 40)
+    none, some = (
+        of_ratio(0.5, plan, 0.01, 0.0, (500.0, scale), FIRST) for scale in (0.0, 20.0)
+    )
+    added = some.sampling**2 - none.sampling**2
+    assert added == pytest.approx(2 * (0.1 * 20 / 500) ** 2)
+
+
+@pytest.mark.parametrize(
+    ("centre", "width", "clips"),
+    [(0.3, 0.1, True), (0.3, 0.5, True), (0.3, 0.7, False), (0.7, 0.7, False)],
+)
+def test_the_first_mean_has_a_say_where_somebody_may_be_clipped(
+    centre: float, width: float, clips: bool
+) -> None:
+    plan = ratio_plan(centre, 0.01, 9, n=100, alpha=0.0, width=lambda k: width)
+    assert plan.clips == clips
+    sure = of_ratio(1.2, plan, 0.01, 0.0, (500.0, 0.0), FIRST)
+    assert sure.first == (FIRST if clips else None)
+    # The value is moved into [0, 1] first.
+    assert sure.gap == pytest.approx(1.0 - centre)
+
+
+def test_half_of_the_sizes_may_be_clipped() -> None:
+    plan = ratio_plan(0.5, 0.01, 9, n=100, alpha=0.0, width=lambda k: 1.0 / k)
+    assert plan.clips
+
+
+def test_where_nobody_is_clipped_no_guess_of_the_spread_is_trusted() -> None:
+    # It may be a median, which does not see a minority.
+    plan = ratio_plan(0.5, 0.01, 40, n=100, alpha=1.0, width=None)
+    few, many = (
+        of_ratio(0.5, plan, spread, 0.0, (500.0, 0.0), FIRST) for spread in (0.0, 1.0)
+    )
+    assert few == many
+    assert many.sampling**2 == pytest.approx(plan.weights.max() * 0.25 / 500)

@@ -31,6 +31,8 @@ from hetlit import (
     sizes,
 )
 from hetlit.estimators.first_guesses import clamped_mean
+from hetlit.estimators.public_size.cohorts import MISJUDGED
+from hetlit.estimators.uncertainty import of_plain_mean, of_weighted_mean
 from hetlit.privacy.ledger import EXPONENTIAL, LAPLACE, Mechanism, Step
 from hetlit.privacy.noise import Simulated
 from hetlit.users.draws import shared_means
@@ -132,7 +134,8 @@ def algorithm_2(users: Users, epsilon: float, beta: float, draws: Any) -> Any:
     ]
     noiseless = math.fsum(w * x for w, x in zip(weights, clipped, strict=True))
     sensitivity = max(w * width for w, width in zip(weights, r, strict=True))
-    return noiseless + draws["laplace"][1], noiseless, sensitivity, spread, top
+    value = min(max(noiseless + draws["laplace"][1], 0.0), 1.0)
+    return value, noiseless, sensitivity, spread, top
 
 
 def optimal(sigma2: list[float], r: list[float], c: float) -> list[float]:
@@ -617,3 +620,75 @@ def test_sizes_of_a_billion_are_no_trouble(method: str, ones: int) -> None:
     )
     assert estimate.value == pytest.approx(ones / 10**9, rel=1e-12)
     assert 0 <= estimate.trace.initial_variance <= 0.25
+
+
+# How sure it is.
+
+
+# The intervals of the paper are so wide that nobody is clipped.
+@pytest.mark.parametrize(
+    ("method", "misjudged"), [("cohorts", MISJUDGED), ("paper", math.inf)]
+)
+def test_the_uncertainty_is_made_of_what_was_released(
+    method: str, misjudged: float
+) -> None:
+    k = sizes.zipf(3000, 1.5, 500, np.random.default_rng(0))
+    users = sample_users(Beta(0.3, 0.0004), k, np.random.default_rng(1))
+    estimate = estimate_public_size(
+        users, 2.0, method=method, rng=np.random.default_rng(2), trace=True
+    )
+    trace = estimate.trace
+    first = of_plain_mean(trace.initial_mean, 300, 1.0 / (300 * 2.0))
+    middle = trace.cohorts["final"].expanded()
+    expected = of_weighted_mean(
+        estimate.value,
+        middle.k,
+        middle.counts,
+        trace.weights,
+        misjudged * trace.initial_variance,
+        trace.noise_scale,
+    )
+    sure = estimate.uncertainty
+    assert sure is not None
+    assert sure.noise == expected.noise
+    assert sure.sampling == pytest.approx(expected.sampling, rel=1e-9)
+    assert sure.first == (first if method == "cohorts" else None)
+    assert sure.gap == abs(estimate.value - trace.initial_mean)
+    assert (sure.clipped, sure.dependence) == (None, None)
+
+
+def test_where_nobody_is_clipped_the_first_mean_has_no_say() -> None:
+    users = sample_users(Beta(0.3, 0.01), sizes.harmonic(500), np.random.default_rng(1))
+    for width, clips in ((0.1, True), (1.0, False)):
+        sure = estimate_public_size(
+            users,
+            2.0,
+            method="cohorts",
+            width=lambda k, width=width: width,
+            rng=np.random.default_rng(2),
+        ).uncertainty
+        assert sure is not None
+        assert (sure.first is not None) == clips
+
+
+def hiding(rate: float) -> tuple[float, Users]:
+    """Return p and a table of which one in ten, or one in the middle, has this rate."""
+    ones = round(20_000 * (p := 0.18 + 0.1 * rate))
+    sizes, successes = [400, 100, 100, 1, 1], [80, 20, round(100 * rate), 1, 0]
+    return p, Users(sizes, successes, [1000, 90_000, 10_000, ones, 20_000 - ones])
+
+
+@pytest.mark.parametrize(("rate", "hides"), [(0.2, False), (0.9, True)])
+def test_a_warning_and_a_wide_interval_where_clipping_hides_a_minority(
+    rate: float, hides: bool
+) -> None:
+    # Without noise; a small first variance, as of users who are all alike.
+    p, users = hiding(rate)
+    estimate = estimate_public_size(
+        users, 5.0, method="cohorts", variance_users=1000, rng=Scripted(outcome=10)
+    )
+    low, high = estimate.interval(clipping=False)
+    assert (low <= p <= high) != hides
+    low, high = estimate.interval()
+    assert low <= p <= high
+    assert bool(estimate.warnings) == hides
