@@ -54,6 +54,7 @@ def test_the_book_has_its_chapters_in_order():
         "first_guesses",
         "public_size",
         "private_k",
+        "wrong_model",
         "lower_bounds",
     ]
 

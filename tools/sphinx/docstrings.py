@@ -31,6 +31,7 @@ CHAPTERS = {
     "First guesses": "chapter-first-guesses",
     "A realizable estimator": "chapter-public-size",
     "Private k": "chapter-private-k",
+    "When the model is wrong": "chapter-wrong-model",
     "Lower bounds": "chapter-lower-bounds",
 }
 
@@ -90,6 +91,16 @@ def paragraphs(lines: list[str]) -> Iterator[list[str]]:
             paragraph = []
 
 
+def linked(found: re.Match[str]) -> str:
+    """Return the names of chapters in single backquotes, as links.
+
+    >>> CHAPTER.sub(linked, "Chapter: The model; Private k.")
+    'Chapter: `The model`; `Private k`.'
+    """
+    names = (f"`{name}`" for name in found[1].split("; "))
+    return f"Chapter: {'; '.join(names)}."
+
+
 def converted(lines: list[str]) -> list[str]:
     r"""Return a docstring as reStructuredText.
 
@@ -117,7 +128,7 @@ def converted(lines: list[str]) -> list[str]:
         elif is_list(paragraph):
             found += definitions(paragraph)
         else:
-            text = CHAPTER.sub(r"Chapter: `\1`.", "\n".join(paragraph))
+            text = CHAPTER.sub(linked, "\n".join(paragraph))
             found += [escaped(line) for line in text.splitlines()]
             literal = paragraph[-1].endswith("::")
         found.append("")

@@ -377,7 +377,7 @@ MINORITY = Explorer(
 
 # A slope between size and rate.
 
-MIDDLE = 0.3  # the mean of all rates, whatever the slope
+MIDDLE = 0.2  # the mean of all rates, whatever the slope
 # The middle rank of the users of each size, less one half: they average to 0.
 RANKS = (np.cumsum(SHARES) - SHARES / 2.0) / 100.0 - 0.5
 SLOPES = (0.0, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2)
@@ -564,7 +564,7 @@ SLOPE = Explorer(
     setting=(
         "Half of the users hold 1 sample, three in ten hold 5, 15% hold 50 and 5% hold "
         "500. Rates rise with the rank of a user among all sizes, by the slope from "
-        "the first to the last, around a mean of 0.3. The weighted mean clips nobody "
+        "the first to the last, around a mean of 0.2. The weighted mean clips nobody "
         "and needs no first guess; the anchor has a tenth of the budget."
     ),
     picture=size_slope,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
 from hetlit.check import Floats
 from hetlit.teaching.figures.style import (
@@ -55,6 +56,7 @@ def limits(
         draw_line(axes, users, errors, look)
         note(axes, users[-1], errors[-1], name, (7, 0))
     logarithmic(axes, "xy")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.set_xlim(users[0], None)
     label_axes(axes, "users", "root mean squared error")
     return figure
@@ -78,11 +80,11 @@ def unseen(
     draw_line(axes, group, limit, REFERENCE)
     draw_line(axes, group, count, THEORY)
     axes.axhline(false_alarm, color=GREY, lw=1.0)
-    note(axes, group[-1], false_alarm, "false alarms", (-4, 5))
-    middle = len(group) // 2
-    note(axes, group[middle], count[middle], "a noisy count", (8, -6))
-    first = int(np.searchsorted(limit, 0.6))
-    note(axes, group[first], limit[first], "no private question\ndoes better", (-8, 8))
+    note(axes, group[-1], false_alarm, "false alarms", (0, 5))
+    place = int(np.searchsorted(count, 0.4))
+    note(axes, group[place], count[place], "a noisy count", (8, 0))
+    place = int(np.searchsorted(limit, 0.6))
+    note(axes, group[place], limit[place], "no private question\ndoes better", (0, 5))
     axes.text(
         horizon / 2.0,
         0.93,
@@ -117,11 +119,10 @@ def unnoticed(
     draw_line(top, caught, np.minimum(bound, 1.0), REFERENCE)
     draw_line(top, caught, chance, THEORY)
     logarithmic(top, "y")
-    top.set_ylim(1e-6, 2.0)
-    last = int(np.flatnonzero(bound > 1e-5)[-1])
-    note(top, caught[last], bound[last], "theorem", (8, 4))
-    last = int(np.flatnonzero(chance > 1e-4)[-1])
-    note(top, caught[last], chance[last], "exact", (-8, -4))
+    top.set_ylim(1e-4, 3.0)
+    last = int(np.flatnonzero(bound >= 1.0)[-1])
+    note(top, caught[last], 1.0, "theorem", (8, 0))
+    note(top, caught[last], chance[last], "exact", (0, -6))
     label_axes(top, "", "chance of silence")
     draw_line(bottom, caught, caught**2 * np.minimum(bound, 1.0), REFERENCE)
     draw_line(bottom, caught, harm, THEORY)
@@ -219,5 +220,5 @@ def coverage(
     axes.set_yticks(places, list(rows))
     axes.set(xlim=(0.0, 103.0), ylim=(places[-1] - 0.6, 0.6))
     draw_legend(axes, ncols=len(names), loc="lower center", bbox_to_anchor=(0.4, 1.0))
-    label_axes(axes, "runs in which the interval holds the mean, per cent", "")
+    label_axes(axes, "runs in which the interval holds the mean, per cent", "users")
     return figure

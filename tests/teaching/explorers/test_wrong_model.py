@@ -334,7 +334,7 @@ class OnAGrid:
         self.n, self.counts = n, n * SHARES // 100
         ranks = stats.rankdata(np.repeat(SIZES, SHARES)) / 100 - 0.005
         middle = [ranks[np.repeat(SIZES, SHARES) == k].mean() - 0.5 for k in SIZES]
-        self.rates = 0.3 + slope * np.array(middle)
+        self.rates = 0.2 + slope * np.array(middle)
         budget = 0.9 * epsilon
         variances = 0.15 / SIZES + (1 - 1 / SIZES) * 0.15 / 24
         self.weights, _ = optimal_weights(
@@ -356,7 +356,7 @@ class OnAGrid:
                 max(law.mean() - far, 0) // 1, min(law.mean() + far, trials)
             )
             shift = self.gaps[i] / k
-            places = shift * ones - self.counts[i] * self.gaps[i] * 0.3
+            places = shift * ones - self.counts[i] * self.gaps[i] * 0.2
             transform *= np.fft.rfft(self.spread_out(places, law.pmf(ones)))
         return transform
 
@@ -423,7 +423,7 @@ def test_moved_values_and_warnings_are_what_a_grid_says(
     found, hand = pull(slope, epsilon, users), OnAGrid(slope, epsilon, users)
     # Radius and threshold, from the library's formulas.
     each = user_variance(np.repeat(SIZES, hand.counts), 0.5, 0.25 / 24)
-    inner = 0.3 + min(math.sqrt(each.mean() / users + 2 * hand.scale**2), 0.2)
+    inner = 0.2 + min(math.sqrt(each.mean() / users + 2 * hand.scale**2), 0.2)
     q = inner * (1 - inner)
     plain = q * hand.counts @ (1 / SIZES + (1 - 1 / SIZES) / 24) / users**2
     promised = (
@@ -439,7 +439,7 @@ def test_moved_values_and_warnings_are_what_a_grid_says(
     for name, expected in hand.errors(radius, far).items():
         assert getattr(found, name) == pytest.approx(expected, rel=1e-3, abs=2e-5)
 
-    bias = hand.counts @ (hand.weights * hand.rates) - 0.3
+    bias = hand.counts @ (hand.weights * hand.rates) - 0.2
     spread = hand.counts * hand.rates * (1 - hand.rates) / SIZES
     weighted = bias**2 + hand.weights**2 @ spread + 2 * hand.noise**2
     assert found.bias == pytest.approx(bias, abs=1e-12)
@@ -475,9 +475,9 @@ def test_marks_and_reading_show_what_to_expect_at_each_slope(
             assert panel["", look]["x"] == slope
             assert panel["", look]["y"] == pytest.approx(unit * getattr(here, field))
         assert picture.reading == (
-            f"The mean over users is 0.3. The weighted mean aims at "
-            f"{number(0.3 + here.bias)}; moved to within {number(here.radius)} of the "
-            f"anchor, it is {number(0.3 + here.moved_bias)} on average. Root mean "
+            f"The mean over users is 0.2. The weighted mean aims at "
+            f"{number(0.2 + here.bias)}; moved to within {number(here.radius)} of the "
+            f"anchor, it is {number(0.2 + here.moved_bias)} on average. Root mean "
             f"squared errors, in thousandths: {number(1000 * here.plain)} for the "
             f"plain mean, {number(1000 * here.weighted)} for the weighted mean, "
             f"{number(1000 * here.moved)} when it is moved. There is a warning in "
@@ -507,7 +507,7 @@ def test_what_one_should_notice_about_a_slope_is_true() -> None:
 
 
 def test_the_setting_has_the_numbers_of_the_slope() -> None:
-    assert numbers_in(SLOPE.setting) == [1, 5, 15, 50, 5, 500, 0.3]
+    assert numbers_in(SLOPE.setting) == [1, 5, 15, 50, 5, 500, 0.2]
 
 
 def test_rounding_makes_no_chance_of_a_chance() -> None:
