@@ -1,0 +1,408 @@
+"""What a forecast promises is what a release then does.
+
+Exactly, where a run is forced to find what the forecast assumes; and on average over
+random users and noise.  Of these averages two have exact forecasts, and use `close` of
+`tests.chance`.  The others neglect a little, and are allowed ALLOWANCE of the mean
+squared error beyond 6.5 standard errors: for random seeds each would raise a false
+alarm with a chance below 1e-9.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hetlit import (
+    Beta,
+    Users,
+    estimate_nonprivate_ideal,
+    estimate_public_size,
+    sample_users,
+    sizes,
+    user_variance,
+)
+from hetlit.estimators.planning import METHODS, SPREADS, Forecast, Line, plan
+from hetlit.estimators.public_size.auto import estimate_adaptive, make_plans
+from hetlit.privacy.selection import log_grid
+from hetlit.users.groups import by_size_class
+from tests.chance import close
+from tests.quiet import Scripted
+
+ALLOWANCE = 0.2
+
+SKEWED = 2 * sizes.geometric(2000, 40, np.random.default_rng(3))
+FEW = 2 * sizes.geometric(300, 40, np.random.default_rng(3))
+EQUAL = sizes.equal(1000, 9)
+HARMONIC = sizes.harmonic(3000)
+
+
+def planned(k: Any, epsilon: float, spread: float = 0.05, **more: Any) -> Line:
+    return plan(k, epsilon, spreads=[spread], **more).lines[0]
+
+
+def half_of(interval: tuple[float, float]) -> float:
+    return (interval[1] - interval[0]) / 2.0
+
+
+# Exact forecasts
+
+
+@pytest.mark.parametrize("mean", [0.5, 0.1])
+@pytest.mark.parametrize("spread", [0.0, 0.2])
+def test_the_plain_mean_is_forecast_by_its_exact_variance(mean, spread):
+    sampling = np.sum(user_variance(SKEWED, mean, spread**2)) / len(SKEWED) ** 2
+    noise = 2.0 / (len(SKEWED) * 0.7) ** 2
+    line = planned(SKEWED, 0.7, spread, mean=mean)
+    # Sizes above 255 are rounded down by less than 1 in 128.
+    assert line.plain_error == pytest.approx(math.sqrt(sampling + noise), rel=1e-4)
+    exact = planned([3, 9], 0.7, spread, mean=mean)
+    sampling = np.sum(user_variance(np.array([3, 9]), mean, spread**2)) / 4.0
+    noise = 2.0 / (2 * 0.7) ** 2
+    expected = min(math.sqrt(sampling + noise), max(mean, 1.0 - mean))
+    assert exact.plain_error == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_sampling_error_is_that_of_the_best_weights_without_privacy():
+    users = Users(HARMONIC, np.zeros_like(HARMONIC))
+    ideal = estimate_nonprivate_ideal(users, 0.3, 0.04, trace=True).trace.objective
+    line = planned(users, 1.0, 0.2, mean=0.3)
+    assert ideal * (1.0 - 1e-12) <= line.sampling_error**2 <= 1.008 * ideal
+    variances = user_variance(np.array([3, 9]), 0.3, 0.04)
+    line = planned([3, 9], 1.0, 0.2, mean=0.3)
+    assert line.sampling_error**2 == pytest.approx(1.0 / np.sum(1.0 / variances))
+    assert planned([3, 9], 1.0, 0.0, mean=1.0).sampling_error == 0.0
+
+
+def forced_run(k: Any, epsilon: float, cell: int) -> tuple[Any, float]:
+    """Return a run that finds what a forecast assumes, and the spread to ask it for.
+
+    All users' means and the anchor are 1/2, the typical spread falls into a cell of its
+    grid, and the tail test counts what Gaussian tails put outside.
+    """
+    users = Users(k, k // 2)
+    plans = make_plans(by_size_class(users).sizes, epsilon)
+    outside, spread = 0.0, 0.05
+    if plans.adaptive is not None:
+        resolution = 0.25 * plans.adaptive.resolution
+        found = float(log_grid(resolution, 0.25, 2.0)[cell]) / math.sqrt(2.0)
+        spread = math.sqrt(found - resolution)
+        final = plans.adaptive.final(0.5, 0.25, found)
+        if final.test is not None:
+            test = final.test.intervals
+            z = np.linspace(test.reach, test.reach + 12.0, 100_001)
+            density = np.exp(-(z**2) / 2.0) / math.sqrt(2.0 * math.pi)
+            # The test counts half of what is beyond the reach, on either side.
+            outside = test.users * float(np.trapezoid((z - test.reach) * density, z))
+    noise = Scripted(0.0, outside, outcome=cell)
+    return estimate_adaptive(users, epsilon, rng=noise, trace=True), spread
+
+
+@pytest.mark.parametrize(
+    ("k", "epsilon", "cell", "path"),
+    [
+        (2 * EQUAL, 0.5, 0, "plain"),
+        (SKEWED, 0.1, 0, "plain"),
+        (FEW, 1.0, 0, "cautious"),
+        (SKEWED, 2.0, 1, "clipped"),
+        (SKEWED, 2.0, 2, "clipped"),
+        (SKEWED, 1.0, 1, "clipped"),
+        (SKEWED, 4.0, -2, "unclipped"),
+    ],
+)
+def test_a_run_that_finds_what_was_assumed_is_as_forecast(k, epsilon, cell, path):
+    estimate, spread = forced_run(k, epsilon, cell)
+    trace = estimate.trace
+    line = planned(k, epsilon, spread)
+    assert (line.path, trace.path) == (path, path)
+    sampling = np.sum(trace.weights**2 * user_variance(k, 0.5, spread**2))
+    error = math.sqrt(sampling + 2.0 * trace.noise_scale**2)
+    assert line.error == pytest.approx(error, rel=1e-3)
+    for level in (0.5, 0.95):
+        line = planned(k, epsilon, spread, level=level)
+        width = half_of(estimate.interval(level))
+        assert line.half_width == pytest.approx(width, rel=1e-6)
+
+
+def test_a_plain_estimate_has_the_interval_that_was_forecast():
+    users = Users(SKEWED, SKEWED // 2)
+    for level in (0.5, 0.95):
+        line = planned(users, 0.3, level=level)
+        estimate = estimate_public_size(users, 0.3, method="plain", rng=Scripted())
+        assert line.plain_half_width == pytest.approx(half_of(estimate.interval(level)))
+
+
+def test_nothing_is_farther_off_than_the_farther_end_of_the_rates():
+    line = planned([1, 1, 50], 1e-6, 0.0, mean=0.2)
+    assert (line.error, line.plain_error) == (0.8, 0.8)
+    assert (line.half_width, line.plain_half_width) == (0.5, 0.5)
+    for mean in (0.0, 1.0):
+        line = planned([1, 1, 50], 1.0, 0.0, mean=mean)
+        assert line.half_width <= 0.5
+        assert line.error <= 1.0
+
+
+# Forecasts of averages
+
+
+@cache
+def simulated(
+    profile: str, epsilon: float, mean: float, spread: float, runs: int
+) -> tuple[Any, Any]:
+    """Return (squared errors, half-widths) of runs, over their last noise."""
+    k = {"skewed": SKEWED, "harmonic": HARMONIC, "few": FEW}[profile]
+    plans = make_plans(by_size_class(Users(k, k)).sizes, epsilon)
+    law, squares, widths = Beta(mean, spread**2), [], []
+    for seed in range(runs):
+        rng = np.random.default_rng([seed, 11])
+        users = sample_users(law, k, rng)
+        estimate = estimate_adaptive(users, epsilon, plans=plans, rng=rng, trace=True)
+        off = estimate.trace.noiseless - mean
+        squares.append(off**2 + 2.0 * estimate.trace.noise_scale**2)
+        widths.append(half_of(estimate.interval()))
+    return np.array(squares), np.array(widths)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spread", [0.05, 0.2])
+def test_without_first_guesses_the_average_run_is_as_forecast(spread):
+    line = planned(FEW, 1.0, spread)
+    squares, widths = simulated("few", 1.0, 0.5, spread, 800)
+    assert line.path == "cautious"
+    assert close(squares, line.error**2)
+    assert np.median(widths) == pytest.approx(line.half_width, rel=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("profile", "epsilon", "mean", "spread"),
+    [
+        ("skewed", 1.0, 0.5, 0.02),
+        ("skewed", 4.0, 0.5, 0.1),
+        ("skewed", 2.0, 0.1, 0.03),
+        ("harmonic", 1.0, 0.5, 0.02),
+        ("harmonic", 4.0, 0.3, 0.05),
+    ],
+)
+def test_with_first_guesses_the_average_run_is_about_as_forecast(
+    profile, epsilon, mean, spread
+):
+    k = {"skewed": SKEWED, "harmonic": HARMONIC}[profile]
+    forecast = plan(k, epsilon, mean=mean, spreads=[spread])
+    line = forecast.lines[0]
+    assert forecast.method == "adaptive"
+    assert line.error < 0.9 * line.plain_error
+    squares, widths = simulated(profile, epsilon, mean, spread, 500)
+    ratios = squares / line.error**2
+    allowed = ALLOWANCE + 6.5 * np.std(ratios) / math.sqrt(len(ratios))
+    assert abs(np.mean(ratios) - 1.0) <= allowed
+    assert 0.6 < np.median(widths) / line.half_width < 1.5
+
+
+# Shapes of forecasts
+
+
+@given(
+    k=st.lists(st.integers(1, 300), min_size=1, max_size=30),
+    epsilon=st.floats(1e-3, 1e3),
+    copies=st.sampled_from([1, 50, 10_000]),
+    mean=st.sampled_from([0.5, 0.03, 0.7]),
+)
+@settings(max_examples=100, deadline=None)
+def test_forecasts_keep_their_order(k, epsilon, copies, mean):
+    forecast = plan(k, epsilon, counts=[copies] * len(k), mean=mean)
+    assert forecast.method in METHODS
+    assert [line.spread for line in forecast.lines] == [
+        spread for spread in SPREADS if spread**2 <= mean * (1.0 - mean)
+    ]
+    for line in forecast.lines:
+        # No privacy is free, and no linear mean beats the best weights.
+        assert line.sampling_error <= line.plain_error * (1.0 + 1e-9)
+        assert line.sampling_error <= line.error * (1.0 + 1e-9) or line.error == 0.5
+        assert 0.0 < line.half_width <= 0.5
+        assert 0.0 < line.plain_half_width <= 0.5
+    pairs = list(zip(forecast.lines, forecast.lines[1:], strict=False))
+    for closer, wider in pairs:
+        assert closer.plain_error <= wider.plain_error
+        assert closer.sampling_error <= wider.sampling_error
+
+
+@pytest.mark.parametrize("k", [SKEWED, HARMONIC, EQUAL], ids=["skewed", "1/i", "equal"])
+def test_more_budget_means_less_error(k):
+    epsilons = np.geomspace(1e-3, 100.0, 41)
+    forecasts = [plan(k, float(epsilon)) for epsilon in epsilons]
+    for line in range(len(SPREADS)):
+        lines = [forecast.lines[line] for forecast in forecasts]
+        plain = np.array([one.plain_error for one in lines])
+        error = np.array([one.error for one in lines])
+        assert (np.diff(plain) <= 0.0).all()
+        # Another plan may cost a little more than the plan of a smaller budget.
+        assert (error[1:] <= 1.1 * np.minimum.accumulate(error)[:-1]).all()
+        assert error[-1] < 1.1 * lines[-1].sampling_error
+
+
+def test_one_half_is_about_the_worst_mean():
+    for epsilon in (0.1, 1.0, 4.0):
+        worst = plan(SKEWED, epsilon).lines
+        for mean in (0.4, 0.2, 0.95):
+            for better, line in zip(
+                plan(SKEWED, epsilon, mean=mean).lines, worst, strict=True
+            ):
+                assert better.error <= 1.05 * line.error  # by another path
+                assert better.plain_error <= line.plain_error
+
+
+# What epsilon an error needs
+
+
+@pytest.mark.parametrize("error", [0.3, 0.03, 0.01, 0.0055])
+def test_the_epsilon_that_is_found_keeps_the_error_and_a_little_less_does_not(error):
+    found = plan(SKEWED, error=error)
+    assert max(line.error for line in found.lines) <= error
+    assert plan(SKEWED, found.epsilon) == found
+    assert found.epsilon == float(f"{found.epsilon:.3g}")
+    unit = 10.0 ** math.floor(math.log10(found.epsilon) - 2.0)
+    less = plan(SKEWED, found.epsilon - unit)
+    assert max(line.error for line in less.lines) > error
+
+
+def test_the_plain_mean_needs_the_epsilon_that_its_variance_says():
+    # 1/4/n + 2/(n epsilon)^2 = error^2, for single samples.
+    found = plan(sizes.equal(1000, 1), error=0.02, spreads=[0.1])
+    needed = math.sqrt(2.0 / (0.02**2 - 0.25 / 1000)) / 1000
+    assert needed <= found.epsilon <= 1.01 * needed
+
+
+def test_an_error_below_what_samples_cost_is_refused():
+    sampling = planned(SKEWED, 1.0, 0.1).sampling_error
+    said = rf"deviation of 0\.1, .* error of {sampling:.3g} without privacy"
+    with pytest.raises(ValueError, match=f"^error must be larger.*no epsilon.*{said}"):
+        plan(SKEWED, error=0.9 * sampling, spreads=[0.0, 0.1])
+    # It is not refused for a spread at which it can be had.
+    assert plan(SKEWED, error=0.9 * sampling, spreads=[0.0]).epsilon > 0.0
+
+
+def test_an_error_that_anything_keeps_needs_the_least_epsilon():
+    assert plan(SKEWED, error=0.5).epsilon == 1e-12
+
+
+# What plays a part
+
+
+def test_successes_play_no_part():
+    rng = np.random.default_rng(0)
+    k = sizes.harmonic(500)
+    some, other = (Users(k, rng.integers(0, k + 1)) for _ in range(2))
+    assert plan(some, 1.0) == plan(other, 1.0) == plan(k, 1.0)
+
+
+@given(st.permutations([1, 1, 1, 4, 4, 9, 30, 300, 301]), st.sampled_from([0.5, 40.0]))
+@settings(max_examples=20, deadline=None)
+def test_order_and_merging_of_rows_play_no_part(k, epsilon):
+    merged = plan([9, 300, 1, 4, 30, 301], epsilon, counts=[1, 1, 3, 2, 1, 1])
+    table = Users(k, [0] * len(k), [1] * len(k))
+    assert plan(k, epsilon) == plan(table, epsilon) == merged
+
+
+def test_huge_numbers_of_users_are_quick():
+    k = np.unique(np.geomspace(1, 2**62, 4000).astype(np.int64))
+    begin = time.perf_counter()
+    forecast = plan(k, error=0.001, counts=np.full(len(k), 10**8))
+    assert time.perf_counter() - begin < 10.0
+    assert forecast.n == 10**8 * len(k)
+
+
+# Arguments
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ({}, TypeError, "epsilon or error must be given"),
+        ({"epsilon": 1.0, "error": 0.1}, TypeError, "epsilon or error must be given"),
+        ({"epsilon": 0.0}, ValueError, "epsilon must be a number in"),
+        ({"epsilon": "1"}, TypeError, "epsilon must be a number in"),
+        ({"error": 0.0}, ValueError, "error must be a number strictly between 0 and 1"),
+        ({"error": 1.0}, ValueError, "error must be a number strictly between 0 and 1"),
+        ({"epsilon": 1.0, "mean": 1.1}, ValueError, r"mean must be .* \[0, 1\]"),
+        ({"epsilon": 1.0, "level": 1.0}, ValueError, "level must be .* strictly"),
+        ({"epsilon": 1.0, "spreads": 0.1}, ValueError, "spreads must be one-dim"),
+        ({"epsilon": 1.0, "spreads": []}, ValueError, "spreads is empty"),
+        ({"epsilon": 1.0, "spreads": [-0.1]}, ValueError, "spreads must be finite and"),
+        (
+            {"epsilon": 1.0, "spreads": [0.1, 0.5], "mean": 0.2},
+            ValueError,
+            r"spreads must be at most sqrt\(mean \(1 - mean\)\) = 0.4 throughout",
+        ),
+        ({"epsilon": 1.0, "sizes": [0, 1]}, ValueError, "sizes must be at least 1"),
+        ({"epsilon": 1.0, "sizes": "ab"}, ValueError, "sizes must be one-dimensional"),
+        ({"epsilon": 1.0, "counts": [1]}, ValueError, "same length"),
+        ({"epsilon": 1.0, "counts": [0, 1]}, ValueError, "counts must be at least 1"),
+        (
+            {"epsilon": 1.0, "sizes": Users([1], [1]), "counts": [1]},
+            TypeError,
+            "counts must be None for a table",
+        ),
+    ],
+)
+def test_wrong_arguments_are_refused_by_name(arguments, error, text):
+    with pytest.raises(error, match=f"^{text}|same length"):
+        plan(**{"sizes": [1, 5], **arguments})
+
+
+def test_the_largest_spread_that_a_mean_allows_is_accepted():
+    for mean in (0.1, 0.3, 0.5):
+        largest = math.sqrt(mean * (1.0 - mean))
+        assert planned([1, 5], 1.0, largest, mean=mean).spread == largest
+
+
+# What is printed
+
+
+def test_a_forecast_prints_its_numbers():
+    forecast = plan(SKEWED, 2.0, mean=0.3, level=0.9)
+    shown = repr(forecast)
+    first, default, _, *rows = shown.splitlines()
+    assert first == "Forecast for 2000 users, sizes public, epsilon 2, mean 0.3"
+    assert default == f"Default: {METHODS['adaptive']}"
+    assert "half of the 90% interval" in shown
+    assert rows[0].split() == [
+        *("sd", "default", "plain", "no", "privacy", "default", "plain")
+    ]
+    for row, line in zip(rows[1:], forecast.lines, strict=True):
+        expected = (
+            line.error,
+            line.plain_error,
+            line.sampling_error,
+            line.half_width,
+            line.plain_half_width,
+        )
+        spread, *numbers = (float(cell) for cell in row.split())
+        assert spread == line.spread
+        assert numbers == [float(f"{number:.2g}") for number in expected]
+        html = forecast._repr_html_()
+        assert all(f"<td {RIGHT}>{number:.2g}</td>" in html for number in expected)
+
+
+RIGHT = 'style="text-align: right; padding: 0.1em 0.7em"'
+
+
+def test_the_html_of_a_forecast_says_what_its_text_says():
+    forecast = plan(EQUAL, 1.0)
+    html, shown = forecast._repr_html_(), repr(forecast)
+    for title in shown.splitlines()[:2]:
+        assert title in html
+    assert html.count("<tr") == html.count("</tr>") == 2 + len(SPREADS)
+    assert "script" not in html
+
+
+def test_a_forecast_holds_numbers_and_words_only():
+    forecast = plan(EQUAL, 1.0)
+    assert isinstance(forecast, Forecast)
+    assert hash(forecast) == hash(plan(EQUAL, 1.0))
