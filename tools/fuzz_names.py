@@ -15,7 +15,7 @@ import math
 import pkgutil
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from types import ModuleType
@@ -25,6 +25,7 @@ import numpy as np
 from numpy.random import Generator
 
 import hetlit
+from hetlit.estimators.uncertainty import Clipped, Uncertainty
 from tools import fuzz_kinds as kinds
 from tools.fuzz_kinds import (
     ABSENT,
@@ -62,15 +63,18 @@ MOST_DRAWN = 10**7
 
 # They say that they check nothing, being parts of estimators, or hold no code at all.
 UNCHECKED = {
+    "Clipped",
     "ClippedMean",
     "MetaDistribution",
     "NoiseSource",
     "RatioPlan",
     "RatioStatistics",
     "SecureNoiseUnavailable",
+    "Uncertainty",
     "certified_distance",
     "clamped_mean",
     "first_sample_total",
+    "half_width",
     "median_rank_error",
     "median_utilities",
     "optimal_ceiling",
@@ -85,6 +89,7 @@ UNCHECKED = {
     "spread_between_users",
     "spread_variance",
     "static_cohorts",
+    "tail",
     "variance_of_mean",
 }
 # Pictures are tested where they are drawn.
@@ -287,15 +292,28 @@ def estimate(times: float = 1.0, deltas: float = 0.0, exact: bool = True) -> Pro
         promised = deltas * float(arguments.get("delta", 0.0))
         ensure(ledger.delta <= promised * (1.0 + 1e-9), "delta is overspent")
         readable(answer, arguments)
+        ensure(0.0 <= answer.standard_error <= 1.0, "the error is no error")
+        for level in (1e-9, 0.95, 1.0 - 1e-15):
+            for allowed in (True, False):
+                around = answer.interval(level, clipping=allowed, sizes=not allowed)
+                interval(around, {"self": answer})
 
     return promise
 
 
 def readable(answer: Any, arguments: Arguments) -> None:
     """Check that an estimate prints itself, and has a trace only if asked for."""
-    ensure(math.isfinite(answer.value), "the value is not finite")
-    repr(answer), str(answer.ledger), json.dumps(answer.ledger.as_dict())
+    ensure(0.0 <= answer.value <= 1.0, "the value is no probability")
+    repr(answer), answer._repr_html_()
+    str(answer.ledger), json.dumps(answer.ledger.as_dict())
     ensure(hasattr(answer, "trace") == bool(arguments.get("trace")), "whose trace?")
+
+
+def interval(answer: Any, arguments: Arguments) -> None:
+    """Check that an interval lies in [0, 1] and holds the value."""
+    low, high = answer
+    value = arguments["self"].value
+    ensure(0.0 <= low <= value <= high <= 1.0, "the interval is not around the value")
 
 
 def information_of_tosses(answer: Any, arguments: Arguments) -> None:
@@ -314,6 +332,23 @@ def plain(answer: Any, arguments: Arguments) -> None:
 
 
 # Things to call methods on
+
+
+def an_estimate(rng: Generator) -> hetlit.Estimate:
+    """Return an estimate that is more or less sure."""
+    noise, sampling, moved, gap = (
+        float(pick(rng, (0.0, 1e-24, 0.01, 1e12))) for _ in range(4)
+    )
+    sure = Uncertainty(
+        noise=noise, sampling=sampling, dependence=pick(rng, (None, gap))
+    )
+    first = sure if rng.random() < 0.5 else None
+    clipped = Clipped(moved=moved, noise=gap) if rng.random() < 0.5 else None
+    return hetlit.Estimate(
+        float(pick(rng, (-1.0, 0.0, rng.random(), 1.0))),
+        drawn_instance(rng, "Ledger"),
+        uncertainty=replace(sure, first=first, clipped=clipped, gap=gap),
+    )
 
 
 def some_law(rng: Generator) -> Any:
@@ -560,6 +595,7 @@ SHARES = {
     ).optional()
     for parts in (3, 4)
 }
+
 
 # Entries
 
@@ -917,6 +953,18 @@ ENTRIES: dict[str, Entry] = {
         },
         times=1,
     ),
+    "Estimate.standard_error": Entry(
+        {"self": fixed(an_estimate)}, within(0.0, 1.0), times=1
+    ),
+    "Estimate.interval": Entry(
+        {
+            "self": fixed(an_estimate),
+            "level": INSIDE.optional(),
+            "clipping": FLAG.optional(),
+            "sizes": FLAG.optional(),
+        },
+        interval,
+    ),
     "Trace": Entry({"noiseless": fixed(lambda rng: 0.5)}, times=1),
     # Building blocks
     "inverse_variance_weights": Entry(
@@ -1103,7 +1151,11 @@ ENTRIES: dict[str, Entry] = {
         TOO_FEW,
         fixed={"method": "paper"},
     ),
+    "estimate_public_size: plain": Entry(
+        {**PUBLIC, "typo": TYPO}, estimate(), fixed={"method": "plain"}
+    ),
     "estimate_adaptive": Entry(PUBLIC, estimate(), times=1),
+    "estimate_plain": Entry(PUBLIC, estimate(), times=1),
     "estimate_cohorts": Entry({**COHORTED, **COHORT_OPTIONS}, estimate(), TOO_FEW, 1),
     "estimate_paper": Entry({**COHORTED, **PAPER_OPTIONS}, estimate(), TOO_FEW, 1),
     "estimate_private_k": Entry(
@@ -1131,7 +1183,13 @@ ENTRIES: dict[str, Entry] = {
         TOO_FEW,
         fixed={"method": "paper"},
     ),
+    "estimate_private_k: plain": Entry(
+        {**PRIVATE, "delta": NO_DELTA, "typo": TYPO},
+        estimate(),
+        fixed={"method": "plain"},
+    ),
     "estimate_histogram_ratio": Entry(PRIVATE, estimate(), times=1),
+    "estimate_plain_k": Entry(PRIVATE, estimate(), times=1),
     "estimate_ratio": Entry({**PRIVATE_COHORTED, **RATIO_OPTIONS}, estimate(), times=1),
     "estimate_ptr": Entry(
         {**PRIVATE_COHORTED, **PTR_OPTIONS}, estimate(deltas=1.0), times=1

@@ -3,6 +3,8 @@
 L, of scale b, is what protects users.  G, of standard deviation g, is what another
 sample of users would have changed, which is Gaussian where many of them are averaged.
 The two are independent, and neither alone says how far off a mean is.
+
+The functions check nothing: they are parts of estimators.
 """
 
 from __future__ import annotations

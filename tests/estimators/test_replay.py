@@ -254,7 +254,19 @@ def test_static_cohorts_large_enough_for_a_cap_show_only_noisy_answers(
         near = resized(table, K_MAX, rng)[::3]
         for first in check(PRIVATE[name], table, near, epsilon, 3 * seed, promise):
             assert first.trace.threshold > 1
+            assert first.uncertainty.first is not None
             assert name != "ptr" or first.trace.passed
+
+
+def test_cohorts_large_enough_to_clip_show_only_noisy_answers() -> None:
+    # Among few users nobody is clipped, and the first mean says nothing of the error.
+    for seed in range(3):
+        rng = np.random.default_rng([7, seed])
+        k = rng.choice([1, 20, K_MAX], size=3000)
+        table = Users(k, rng.binomial(k, 0.3))
+        near = resampled(table, rng)
+        for estimate in check(PUBLIC["cohorts"], table, near, 8.0, 3 * seed):
+            assert estimate.uncertainty.first is not None
 
 
 @pytest.mark.parametrize("name", COUNTED)

@@ -11,7 +11,7 @@ from typing import Any
 from hetlit import check
 from hetlit.estimators.private_k.auto import estimate_histogram_ratio
 from hetlit.estimators.private_k.paper import estimate_published_k
-from hetlit.estimators.private_k.plain import estimate_plain
+from hetlit.estimators.private_k.plain import estimate_plain_k
 from hetlit.estimators.private_k.ptr import estimate_ptr
 from hetlit.estimators.private_k.ratio import estimate_ratio
 from hetlit.estimators.result import Estimate
@@ -47,7 +47,7 @@ def estimate_private_k(
         "paper", Algorithm 3 as published:
         `hetlit.estimators.private_k.paper.estimate_published_k`, where epsilon and
         delta are the budget of each mechanism, not the total;
-        "plain", the mean of user means, which assumes nothing: `estimate_plain`
+        "plain", the mean of user means, which assumes nothing: `estimate_plain_k`
     delta : at most 1/2; "ptr" and "paper" need it above 0, the others spend none
     rng : simulated noise; see `hetlit.privacy.noise`
     trace : also return what happened inside, not for release
@@ -72,7 +72,7 @@ def estimate_private_k(
         "ratio": estimate_ratio,
         "ptr": estimate_ptr,
         "paper": estimate_published_k,
-        "plain": estimate_plain,
+        "plain": estimate_plain_k,
     }
     chosen = methods[check.one_of("method", method, tuple(methods))]
     delta = check.between("delta", delta, 0.0, 0.5)

@@ -14,7 +14,7 @@ from hetlit.privacy.noise import Randomness, source_of
 from hetlit.users.table import Users, check_users
 
 
-def estimate_plain(
+def estimate_plain_k(
     users: Users,
     epsilon: float,
     *,
@@ -39,7 +39,7 @@ def estimate_plain(
     >>> import numpy as np
     >>> users = Users(k=[1, 100], successes=[1, 20], counts=[1000, 1000])
     >>> rng = np.random.default_rng(0)
-    >>> estimate_plain(users, 1.0, k_max=100, rng=rng, trace=True).trace.noiseless
+    >>> estimate_plain_k(users, 1.0, k_max=100, rng=rng, trace=True).trace.noiseless
     0.6
     """
     users, epsilon = check_users(users), check.epsilon(epsilon)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hetlit import Users, estimate_private_k
-from hetlit.estimators.private_k.plain import estimate_plain
+from hetlit.estimators.private_k.plain import estimate_plain_k
 from hetlit.privacy.ledger import PRIVATE_SIZES
 from tests.neighbours import SMALL
 from tests.quiet import Scripted, generator
@@ -17,7 +17,7 @@ def test_its_word_is_plain_and_it_spends_no_delta() -> None:
     one = estimate_private_k(
         SMALL, 1.0, k_max=20, method="plain", delta=1e-6, rng=generator()
     )
-    two = estimate_plain(SMALL, 1.0, k_max=20, rng=generator())
+    two = estimate_plain_k(SMALL, 1.0, k_max=20, rng=generator())
     assert one == two
     assert one.ledger.neighbours == PRIVATE_SIZES
     assert (one.ledger.epsilon, one.ledger.delta) == (1.0, 0.0)
@@ -25,7 +25,7 @@ def test_its_word_is_plain_and_it_spends_no_delta() -> None:
 
 def test_it_spends_all_of_epsilon_on_one_noise() -> None:
     source = Scripted()
-    estimate_plain(SMALL, 0.5, k_max=20, rng=source)
+    estimate_plain_k(SMALL, 0.5, k_max=20, rng=source)
     assert source.scales == [1.0 / (100 * 0.5)]
 
 
@@ -51,4 +51,4 @@ def test_bad_arguments_are_named(
         "rng": generator(),
     }
     with pytest.raises(error, match=named):
-        estimate_plain(**(given | change))
+        estimate_plain_k(**(given | change))
