@@ -282,8 +282,8 @@ def test_bad_arguments_are_refused_by_name(
 
 
 def test_the_uncertainty_is_made_of_what_was_released() -> None:
-    epsilon, users = 4.0, zipf_users()
-    rng = np.random.default_rng(3)
+    epsilon, rng = 4.0, np.random.default_rng(3)
+    users = sample_users(Beta(0.3, 0.01), rng.integers(1, 60, 4000), rng)
     estimate = estimate_ratio(users, epsilon, k_max=500, rng=rng, trace=True)
     trace, n = estimate.trace, users.n
     plan = ratio_plan(
@@ -295,16 +295,20 @@ def test_the_uncertainty_is_made_of_what_was_released() -> None:
         width=None,
     )
     total_noise = plan.weight_sensitivity / (SHARES[1] * epsilon)
-    expected = of_ratio(
-        estimate.value,
-        plan,
-        MISJUDGED * trace.initial_variance,
-        trace.noise_scale,
-        (trace.noisy_weight - math.sqrt(2.0) * total_noise, total_noise),
-        of_plain_mean(trace.initial_mean, n // 10, 1.0 / (n // 10 * epsilon)),
+    expected, trusting = (
+        of_ratio(
+            estimate.value,
+            plan,
+            factor * trace.initial_variance,
+            trace.noise_scale,
+            (trace.noisy_weight - math.sqrt(2.0) * total_noise, total_noise),
+            of_plain_mean(trace.initial_mean, n // 10, 1.0 / (n // 10 * epsilon)),
+        )
+        for factor in (MISJUDGED, 1.0)
     )
     assert estimate.uncertainty == expected
     assert expected.first is not None
+    assert expected.sampling > trusting.sampling
 
 
 def test_a_noisy_total_stays_within_its_public_bounds() -> None:
