@@ -26,7 +26,7 @@ from scipy import stats
 
 from hetlit.check import Floats
 from hetlit.estimators import tails
-from hetlit.estimators.anchor import Anchor
+from hetlit.estimators.anchor import Anchor, anchor_error, anchor_share
 from hetlit.estimators.clipped_mean import ClippedMean, plan_clipped_mean
 from hetlit.estimators.public_size.auto import cautious_mean
 from hetlit.estimators.spread import (
@@ -56,20 +56,11 @@ from hetlit.users.groups import Sizes
 
 SIZES = np.array([1.0, 5.0, 50.0, 500.0])
 SHARES = np.array([50, 30, 15, 5], dtype=np.int64)  # per cent of the users
-# Of epsilon, as in the library where the anchor can hold the value.
-ANCHOR_SHARE, SPREAD_SHARE = 0.1, 0.05
 
 
 def held_by(n: int) -> Sizes:
     """Return the sizes of n users."""
     return Sizes(SIZES, n * SHARES // 100)
-
-
-def anchor_error(n: int, epsilon: float) -> float:
-    """Return the standard error of the anchor at p = 1/2, if users differ somewhat."""
-    sizes, spread = held_by(n), 0.25 * CAUTIOUS_SPREAD
-    share = ANCHOR_SHARE * epsilon
-    return math.sqrt(plain_variance(sizes.k, sizes.counts, 0.25, spread, n, share))
 
 
 def noise_variance(mean: ClippedMean, epsilon: float) -> float:
@@ -86,6 +77,7 @@ def chance_of(computed: float) -> float:
 
 N = 10_000
 MOST = Beta(mean=0.2, variance=0.02**2)  # the rates of most users
+ANCHOR_SHARE, SPREAD_SHARE = 0.1, 0.05  # of epsilon, for first guesses
 CALM = 3.0  # noise scales that are no reason for alarm
 RATES = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.7, 0.8, 0.9, 1.0)
 STEPS = 32  # in which what a user adds to the tail test is told apart
@@ -246,7 +238,7 @@ def run(rate: float, share: float, epsilon: float, test_share: float) -> Run:
     p = MOST.mean + share * away
     var_p = (1.0 - share) * (MOST.variance + share * away**2)
     plain = plain_variance(sizes.k, sizes.counts, p * (1.0 - p), var_p, N, epsilon)
-    error = anchor_error(N, epsilon)
+    error = anchor_error(sizes.k, sizes.counts, N, ANCHOR_SHARE * epsilon)
     centre, q = clamped_guess(p, error, N)
     left = (1.0 - ANCHOR_SHARE - SPREAD_SHARE) * epsilon
 
@@ -480,10 +472,11 @@ class Pull:
 def pull(slope: float, epsilon: float, n: int) -> Pull:
     """Return what to expect at this slope."""
     sizes, rates = held_by(n), MIDDLE + slope * RANKS
-    final, scale = (1.0 - ANCHOR_SHARE) * epsilon, 1.0 / (n * ANCHOR_SHARE * epsilon)
+    share = anchor_share(sizes.k, sizes.counts, n, epsilon) * epsilon
+    final, scale = epsilon - share, 1.0 / (n * share)
     mean = cautious_mean(sizes, final)
     noise = mean.sensitivity / final
-    _, q = clamped_guess(MIDDLE, anchor_error(n, epsilon), n)
+    _, q = clamped_guess(MIDDLE, anchor_error(sizes.k, sizes.counts, n, share), n)
     uniform = np.full_like(SIZES, 1.0 / n)
 
     def sampling(weights: Floats, spread: float) -> float:
@@ -565,7 +558,7 @@ SLOPE = Explorer(
         "Half of the users hold 1 sample, three in ten hold 5, 15% hold 50 and 5% hold "
         "500. Rates rise with the rank of a user among all sizes, by the slope from "
         "the first to the last, around a mean of 0.2. The weighted mean clips nobody "
-        "and needs no first guess; the anchor has a tenth of the budget."
+        "and needs no first guess. The anchor has a twentieth to a tenth of the budget."
     ),
     picture=size_slope,
     parameters=(

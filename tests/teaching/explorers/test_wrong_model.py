@@ -6,6 +6,7 @@ Statistical tests allow six standard errors, which chance exceeds less than once
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 import re
@@ -15,9 +16,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hetlit import Users, optimal_weights, user_variance
+from hetlit import Users, estimate_public_size, optimal_weights, user_variance
 from hetlit.estimators import tails
-from hetlit.estimators.anchor import Anchor
+from hetlit.estimators.anchor import Anchor, anchor_error, anchor_share
+from hetlit.estimators.public_size.auto import cautious_mean, make_plans
 from hetlit.estimators.spread import CAUTIOUS_SPREAD, best_reach
 from hetlit.estimators.uncertainty import FALSE_ALARM
 from hetlit.teaching.explorers.picture import Picture, coordinates, number, percent
@@ -31,10 +33,10 @@ from hetlit.teaching.explorers.wrong_model import (
     SLOPES,
     Group,
     N,
-    anchor_error,
     chance_of,
     clipped_mean,
     groups_of,
+    held_by,
     outcomes,
     pull,
     runs,
@@ -261,7 +263,7 @@ def test_the_library_s_own_steps_do_on_tables_what_was_computed(
     rng = np.random.default_rng(3)
     p = 0.2 + share * (rate - 0.2)
     hand = ByHand(rate, share, 1.0, 0.2)
-    error = anchor_error(N, 1.0)
+    error = anchor_error(SIZES, COUNTS, N, 0.1)
     assert error == pytest.approx(hand.error)
     mean, reach = clipped_mean(p, hand.q, error, hand.budget)
     other = unclipped_mean(hand.q, hand.budget)
@@ -335,13 +337,14 @@ class OnAGrid:
         ranks = stats.rankdata(np.repeat(SIZES, SHARES)) / 100 - 0.005
         middle = [ranks[np.repeat(SIZES, SHARES) == k].mean() - 0.5 for k in SIZES]
         self.rates = 0.2 + slope * np.array(middle)
-        budget = 0.9 * epsilon
+        share = anchor_share(SIZES, self.counts, n, epsilon)
+        budget = (1 - share) * epsilon
         variances = 0.15 / SIZES + (1 - 1 / SIZES) * 0.15 / 24
         self.weights, _ = optimal_weights(
             variances, np.ones(4), budget, counts=self.counts
         )
         self.noise = self.weights.max() / budget
-        self.scale = 1 / (0.1 * epsilon * n)
+        self.scale = 1 / (share * epsilon * n)
         self.gaps = self.weights - 1 / n
         self.length = 1 << 19
 
@@ -446,6 +449,40 @@ def test_moved_values_and_warnings_are_what_a_grid_says(
     assert found.weighted == pytest.approx(math.sqrt(weighted))
     unweighted = spread.sum() / users**2 + 2 / (users * epsilon) ** 2
     assert found.plain == pytest.approx(math.sqrt(unweighted))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("slope", "epsilon"), [(0.0, 0.5), (0.04, 1.0), (0.1, 0.2)])
+def test_the_library_without_first_guesses_does_what_is_expected(
+    slope: float, epsilon: float
+) -> None:
+    rng = np.random.default_rng(8)
+    rates = np.repeat(OnAGrid(slope, epsilon, N).rates, COUNTS)
+    k = np.repeat(SIZES.astype(np.int64), COUNTS)
+    plans = make_plans(held_by(N), epsilon)
+    rest = epsilon - plans.anchor_epsilon
+    plans = dataclasses.replace(
+        plans, cautious=cautious_mean(held_by(N), rest), adaptive=None
+    )
+    found = []
+    for _ in range(400):
+        users = Users(k, rng.binomial(k, rates))
+        run = estimate_public_size(users, epsilon, plans=plans, rng=rng, trace=True)
+        assert run.trace.path == "cautious"
+        found.append((run.value - 0.2, (run.value - 0.2) ** 2, bool(run.warnings)))
+    expected = pull(slope, epsilon, N)
+    off, squares, warned = np.transpose(found)
+    # Radius and threshold follow from a noisy anchor, so they vary by a few per cent.
+    for values, aim in (
+        (off, expected.moved_bias),
+        (squares, expected.moved**2),
+    ):
+        allowed = 6 * values.std() / math.sqrt(len(values))
+        assert abs(values.mean() - aim) < allowed + 0.03 * aim
+    # Rare warnings are not Gaussian: five more of them are allowed.
+    chance = expected.warned
+    allowed = 6 * math.sqrt(chance * (1 - chance) * len(warned)) + 5
+    assert abs(warned.sum() - chance * len(warned)) < allowed
 
 
 @pytest.mark.parametrize(
