@@ -52,7 +52,7 @@ from hetlit import estimate_private_k as private_k
 from hetlit import estimate_public_size as public_size
 from hetlit.check import Floats, Integers
 
-from .simulation import geometric_mean, ideal_weights
+from .simulation import expected_square, geometric_mean, ideal_weights
 
 RESULTS = Path(__file__).with_name("outside.md")
 ANCHOR_SHARE = 0.1
@@ -278,18 +278,6 @@ def cautious_weights(k: Integers, epsilon: float) -> Floats:
         variances, np.ones(len(values)), epsilon, counts=counts
     )
     return np.asarray(weights[position])
-
-
-def expected_square(estimate: Estimate, truth: float) -> float:
-    """Return the squared error, averaged over the last noise where that is known."""
-    inside = vars(estimate.trace)
-    if "expected_square" in inside:
-        return float(inside["expected_square"](truth))
-    if "noise_scale" in inside and "noiseless" in inside:
-        return float(
-            (inside["noiseless"] - truth) ** 2 + 2 * inside["noise_scale"] ** 2
-        )
-    return (estimate.value - truth) ** 2
 
 
 def _path(estimate: Estimate) -> str:

@@ -1,4 +1,4 @@
-"""The anchor: a plain mean that holds the weighted one, whatever sizes have to do with rates.
+"""The anchor: a plain mean that holds the weighted one, if rates depend on sizes.
 
 A weighted mean aims at the mean over all users only if heavy users have the same rates
 as light ones.  The anchor U, the mean of all user means with Laplace noise, aims at it
@@ -34,13 +34,28 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+
+from hetlit.check import Floats
+from hetlit.estimators.spread import CAUTIOUS_SPREAD
+from hetlit.estimators.tails import mean_variance
+from hetlit.estimators.uncertainty import (
+    FALSE_ALARM,
+    Clipped,
+    Uncertainty,
+    of_plain_mean,
+    of_weighted_mean,
+)
 from hetlit.theory import errors
+from hetlit.theory.variance import plain_variance
 
-ANCHOR_SHARE = 0.1  # of epsilon, for the anchor
+MOST = 0.1  # of epsilon, for the anchor
+LEAST = 0.05  # of epsilon; where noise drowns it all the same, it can only warn
+CLEARLY = 3.0  # times its noise: an anchor with so much sampling error needs no more
 PRICE = 10.5  # times the plain mean's sampling variance: what dependence may cost
 TOLL = 0.01  # of the variance in the model: what moving may add where noise prevails
-FALSE_ALARM = 0.006  # the chance of a warning in the model
 CLAIM = 1.1  # standard deviations of the difference that may hide in the value
 
 DEPENDENCE = (
@@ -48,6 +63,21 @@ DEPENDENCE = (
     "differ by {gap:.2g}, which has a chance of less than {chance:.1g} if they do not. "
     'Use method="plain", or ask about users of similar sizes'
 )
+
+
+def anchor_error(k: Floats, counts: Any, n: int, epsilon: float) -> float:
+    """Return the standard error of an anchor at p = 1/2, if users differ somewhat."""
+    spread = 0.25 * CAUTIOUS_SPREAD
+    return math.sqrt(plain_variance(k, counts, 0.25, spread, n, epsilon))
+
+
+def anchor_share(k: Floats, counts: Any, n: int, epsilon: float) -> float:
+    """Return the share of epsilon for the anchor, from 1/20 to 1/10.
+
+    With the share `equal` its noise would be as large as its sampling error.
+    """
+    equal = math.sqrt(2.0) / (n * epsilon * anchor_error(k, counts, n, math.inf))
+    return LEAST if equal > MOST else min(max(CLEARLY * equal, LEAST), MOST)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +104,7 @@ class Anchor:
         promised : the variance of the value in the model
 
         Where noise prevails: 2 scale^2 e^(-z/scale) is what moving adds beyond a
-        distance z of Laplace noise, and three standard deviations are left for the rest.
+        distance z of Laplace noise; three standard deviations are left for the rest.
         """
         noise = 2.0 * self.scale**2
         if self.sampling > noise:
@@ -104,3 +134,71 @@ class Anchor:
         deviations of value - U; CLAIM of them make five standard errors reach beyond.
         """
         return CLAIM * math.hypot(difference, math.sqrt(2.0) * self.scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settled:
+    """A weighted value that was held against its anchor: all from released numbers."""
+
+    anchor: Anchor
+    radius: float
+    value: float
+    uncertainty: Uncertainty
+    warnings: tuple[str, ...]
+
+
+def settle(
+    weighted: float,
+    scale: float,
+    raw: float,
+    raw_scale: float,
+    *,
+    k: Floats,
+    counts: Any,
+    weights: Floats,
+    n: int,
+    q: float,
+    spread: float,
+    most_spread: float,
+    clipped: Clipped | None = None,
+    blur: float = 0.0,
+) -> Settled:
+    """Return the weighted value moved towards the anchor, how sure it is, and warnings.
+
+    weighted, scale : a noisy weighted mean and the scale of its Laplace noise
+    raw, raw_scale : the anchor likewise
+    k, counts, weights : what is known of sizes, and the weight of a user of each
+    q, spread : guesses of p(1-p) and var_p, as the plan had them
+    most_spread : a guess of var_p that is not understated; infinite for none
+    clipped : what a tail test said
+    blur : a further standard deviation of the weighted mean
+    """
+    uniform = np.full_like(weights, 1.0 / n)
+    plain = mean_variance(k, counts, uniform, q, min(spread, q))
+    anchor = Anchor(value=raw, scale=raw_scale, sampling=plain)
+    noise = 2.0 * scale**2 + blur**2
+    promised = mean_variance(k, counts, weights, q, min(spread, q)) + noise
+    radius = anchor.radius(promised)
+    value = anchor.moved(weighted, radius)
+    gap = mean_variance(k, counts, weights - uniform, q, min(most_spread, q))
+    difference = math.sqrt(gap + noise)
+    uncertainty = of_weighted_mean(
+        value,
+        k,
+        counts,
+        weights,
+        most_spread,
+        scale,
+        blur=blur,
+        clipped=clipped,
+        first=None if clipped is None else of_plain_mean(raw, n, raw_scale),
+        gap=abs(value - raw),
+        dependence=anchor.dependence(difference),
+    )
+    return Settled(
+        anchor=anchor,
+        radius=radius,
+        value=value,
+        uncertainty=uncertainty,
+        warnings=anchor.warnings(weighted, difference),
+    )

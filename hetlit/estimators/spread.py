@@ -1,9 +1,8 @@
-"""How much users differ: a second moment, a typical spread, and what to make of them.
+"""How much users differ: the typical spread, and what to make of it.
 
-Two private guesses of var_p, both from squared deviations of user means from a first
-guess of p.  The second moment, a noisy mean, is right however rates are distributed,
-but coarse.  The typical spread, a median, is precise when tails are light, and blind
-to a minority of users who differ from the rest.  Together they tell which it is.
+A private guess of var_p, from squared deviations of user means from a first guess of
+p.  It is a median, which is precise when tails are light, and blind to a minority of
+users who differ from the rest: `hetlit.estimators.tails` looks for one.
 
 Chapter: A realizable estimator.
 """
@@ -23,19 +22,14 @@ from hetlit.users.table import Users
 
 # Constants were chosen by measurement, on the grid that benchmarks/ reports, so its
 # figures flatter them a little.
-MEAN_SHARE = 0.05  # of epsilon, for the first mean
-SPREAD_SHARE = 0.05  # of epsilon, for the typical spread
+SPREAD_SHARE = 0.07  # of epsilon, for the typical spread
 CAUTIOUS_SPREAD = 1.0 / 24.0  # of p(1-p): assumed where nothing is known
 JUDGED_SPREADS = (0.0, 1.0 / 400.0, 1.0 / 20.0)  # of p(1-p): what plans are judged by
-MOMENT_NOISE = 1.0 / 72.0  # of p(1-p): what the second moment may have
-MOMENT_SHARES = (0.1, 0.3)  # of epsilon: least and most for the second moment
 SPREAD_EVIDENCE = 40.0  # users times budget behind the typical spread, at least
 WORTHWHILE = 0.95  # of the variance without first guesses: what a plan must promise
 ERRORS_OF_MEAN = 2.0  # standard errors of the first mean added to half-widths
 REACH = 2.75  # half-widths in standard deviations, at least
 REACH_OFFSET = 2.05  # where they begin to grow: at n epsilon of about 10^5
-ALARM = 3.0  # noise scales by which the second moment must exceed the typical spread
-ALARM_OFFSET = 7.3  # where they begin to grow: at n epsilon of about 3 10^4
 MEDIAN_OF_SQUARES = gaussian.MEDIAN**2  # of a standard Gaussian
 
 
@@ -131,20 +125,6 @@ def spread_histogram(
             counts = None if users.ordered else users.counts[rows][chosen]
             histogram += grid_histogram(guesses, grid, counts=counts)
     return histogram
-
-
-def judged_spread(
-    moment: float, scale: float, typical: float, q: float, evidence: float
-) -> tuple[float, bool]:
-    """Return (var_p, heavy): the guess to go by, and whether tails are heavy.
-
-    `scale` is the noise scale of the second moment.  `evidence` is n epsilon: a
-    false alarm gives up the reward for clipping, which is the larger the more users
-    there are, so it must be the rarer.
-    """
-    if moment - typical > max(ALARM, math.log(evidence) - ALARM_OFFSET) * scale:
-        return min(max(moment + scale, 0.0), q), True
-    return typical, False
 
 
 def mean_log_ratio(promised: list[float], reference: list[float]) -> float:

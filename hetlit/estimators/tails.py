@@ -1,10 +1,12 @@
-"""The tail test: is clipping hiding a minority?
+"""The tail test: it asks whether clipping hides a minority.
 
 Clipping pays where tails are light, and hides a minority of users who differ from the
 rest.  The median that says how much users differ cannot see them.  So before anybody
 is clipped, one noisy count asks how many would be::
 
-    T = sum over users of min(1, distance outside her interval / (2 sd)) + Laplace.
+    T = sum over users of min(1, distance outside her interval / (2 sd)) + Laplace,
+
+and if it is above a limit, there is an alarm and nobody is clipped.
 
 Privacy: a user's term lies in [0, 1] whatever she holds, so replacing her moves the sum
 by at most 1, whether sizes are public or private.
@@ -16,10 +18,14 @@ epsilon of the test.  Noise below limit - N has chance at most e^(e (limit - N))
 
     Pr(unnoticed) <= e^(e limit - m (1 - e^(-e)))/2.
 
-The largest minority that can stay unnoticed is thus about the one for which this is 1:
-m = (e limit - log 2)/(1 - e^(-e)).  Clipping it moves the mean by f times the mean
-distance outside, b(r), over the weights.  `risk` is the worst of these squares over all
-rates r, relative to what a mean that clips nobody would have had.
+Clipping them moves the mean by f b(r), b(r) being the mean distance outside over the
+weights, so that an unnoticed minority adds at most Pr(unnoticed) (f b(r))^2 to the
+mean squared error.  `risk` is the worst of it over all rates and all shares that are
+called a minority, relative to the error of a mean that clips nobody.
+
+What it costs.  Its share of the budget is lost for the mean, and a false alarm, with
+chance e^(-calm)/2, loses the reward for clipping.  `best_test` takes the share and the
+limit that promise least among those with little risk.
 
 Chapter: When the model is wrong.
 """
@@ -27,8 +33,9 @@ Chapter: When the model is wrong.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from scipy import special
@@ -37,13 +44,26 @@ from hetlit.check import Floats
 from hetlit.theory.variance import variance_of_mean
 from hetlit.users.groups import Groups
 
-SHARES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3)  # of epsilon, for the test
-CALM = 3.0  # noise scales that are no reason for alarm
-CALM_OFFSET = 7.3  # where they begin to grow: at n epsilon of about 3 10^4
+SHARES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35)  # of epsilon, for the test
+CALMS = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0)  # noise scales that are no alarm
 SLACK = 1.5  # times what Gaussian tails put outside, which is no reason either
-RISK = 2.0  # the most that an unnoticed minority may add, in mean squared errors
-MINORITY = 0.1  # a larger share is no minority
+RISK = 1.25  # the most that an unnoticed minority may add, in mean squared errors
+SMALLEST, LARGEST = 0.01, 0.1  # shares of users that are called a minority
 DISTANCES = 2.0 ** (-np.arange(10) / 1.5)  # of the farthest rate, at which to look
+
+Mean = TypeVar("Mean")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unclipped:
+    """A mean that clips nobody, to compare with.
+
+    variance : if no minority differs
+    squares : sum of squared weights, how much of a further var_p it would have
+    """
+
+    variance: float
+    squares: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,13 +88,8 @@ class Intervals:
         clipped = (self.lower > 0.0) | (self.upper < 1.0)
         return float(np.sum(self.counts[clipped]))
 
-    def limit(self, epsilon: float, evidence: float) -> float:
-        """Return the count from which on there is an alarm.
-
-        `evidence` is n times the total epsilon: a false alarm gives up the reward for
-        clipping, which is the larger the more users there are, so it must be the rarer.
-        """
-        calm = max(CALM, math.log(evidence) - CALM_OFFSET)
+    def limit(self, epsilon: float, calm: float) -> float:
+        """Return the count from which on there is an alarm."""
         return calm / epsilon + SLACK * self.users * light_share(self.reach)
 
     def outside(self, centre: float) -> tuple[Floats, Floats, Floats]:
@@ -102,29 +117,80 @@ class Intervals:
         _, caught, moved = self.outside(centre)
         return float(np.max(moved / caught, initial=0.0))
 
-    def risk(
+    def variance(self, centre: float, count: float) -> float:
+        """Return how much a minority that the test counts so adds to var_p, at most."""
+        rates, caught, _ = self.outside(centre)
+        share = np.minimum(max(count, 0.0) / caught, LARGEST)
+        return float(np.max(share * (rates - centre) ** 2, initial=0.0))
+
+    def risks(
         self,
         centre: float,
         epsilon: float,
-        evidence: float,
-        plain: tuple[float, float],
-        cautious: tuple[float, float],
-    ) -> float:
-        """Return how much the worst unnoticed minority adds, in mean squared errors.
+        limits: Floats,
+        unclipped: Iterable[Unclipped],
+    ) -> Floats:
+        """Return what the worst unnoticed minority adds, in mean squared errors.
 
-        plain, cautious : (variance without a minority, sum of squared weights) of the
-            means that clip nobody; a minority adds f (1-f) distance^2 to var_p
+        For each limit of a test with this epsilon.  A minority adds f (1-f) distance^2
+        to var_p, and errors are those of the best mean that clips nobody.
         """
         rates, caught, moved = self.outside(centre)
-        if not len(rates):
-            return 0.0
-        hidden = epsilon * self.limit(epsilon, evidence) - math.log(2.0)
-        share = np.minimum(hidden / (-math.expm1(-epsilon) * caught), MINORITY)
+        # With x in proportion to the share, Pr(unnoticed) share^2 is at most
+        # min(1, e^(evidence - x)/2) x^2, which is largest at:
+        evidence, speed = epsilon * limits[:, None], -math.expm1(-epsilon) * caught
+        x = np.maximum(evidence - math.log(2.0), np.maximum(2.0, SMALLEST * speed))
+        unnoticed = np.minimum(1.0, 0.5 * np.exp(evidence - x))
+        share = np.minimum(x / speed, LARGEST)
         added = share * (1.0 - share) * (rates - centre) ** 2
-        best = np.minimum(
-            plain[0] + plain[1] * added, cautious[0] + cautious[1] * added
-        )
-        return float(np.max((share * moved) ** 2 / best))
+        errors = [mean.variance + mean.squares * added for mean in unclipped]
+        worst = unnoticed * (share * moved) ** 2 / np.minimum.reduce(errors)
+        return np.asarray(np.max(worst, axis=1, initial=0.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TailTest(Generic[Mean]):
+    """One way to spend the rest of a budget: a tail test, then a clipped mean.
+
+    epsilon : of the test
+    intervals : what users are clipped to
+    mean, mean_epsilon : how to take the mean, and its share
+    calm, alarmed : the variance without and after an alarm
+    """
+
+    epsilon: float
+    intervals: Intervals
+    mean: Mean
+    mean_epsilon: float
+    calm: float
+    alarmed: float
+
+
+def best_test(
+    tests: Iterable[TailTest[Mean]],
+    centre: float,
+    without: float,
+    unclipped: tuple[Unclipped, ...],
+) -> tuple[TailTest[Mean], float] | None:
+    """Return (test, limit) of least expected variance among those with little risk.
+
+    None if no test promises less than `without`, the variance if nobody is clipped.
+    """
+    best, least = None, without
+    calms = np.array(CALMS)
+    false_alarms = 0.5 * np.exp(-calms)
+    for test in tests:
+        promised = test.calm + false_alarms * (test.alarmed - test.calm)
+        if promised.min() >= least:
+            continue
+        intervals = test.intervals
+        limits = np.array([intervals.limit(test.epsilon, calm) for calm in CALMS])
+        risks = intervals.risks(centre, test.epsilon, limits, unclipped)
+        promised[risks > RISK] = math.inf
+        choice = int(np.argmin(promised))
+        if promised[choice] < least:
+            best, least = (test, float(limits[choice])), float(promised[choice])
+    return best
 
 
 def light_share(reach: float) -> float:
@@ -133,19 +199,19 @@ def light_share(reach: float) -> float:
     return density - reach * float(special.ndtr(-reach))
 
 
-def outsiders(groups: Groups, lower: Floats, upper: Floats, deviations: Floats) -> float:
+def outsiders(
+    groups: Groups, lower: Floats, upper: Floats, deviations: Floats
+) -> float:
     """Return T without its noise; arrays have one entry per size of the groups."""
 
     def outside(group: Any, means: Floats) -> Floats:
         distance = np.maximum(lower[group] - means, means - upper[group])
-        return np.clip(distance / (2.0 * deviations[group]), 0.0, 1.0)
+        return np.asarray(np.clip(distance / (2.0 * deviations[group]), 0.0, 1.0))
 
     return groups.sum(outside)
 
 
-def squared_weights(
-    k: Floats, counts: Any, weights: Floats
-) -> float:
+def squared_weights(k: Floats, counts: Any, weights: Floats) -> float:
     """Return sum of w^2 (1 - 1/k): how much of var_p is in the variance of a mean."""
     return float(np.sum(counts * weights**2 * (1.0 - 1.0 / k)))
 

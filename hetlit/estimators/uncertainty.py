@@ -162,7 +162,9 @@ def within(value: float) -> float:
     return min(max(value, 0.0), 1.0)
 
 
-def of_plain_mean(value: float, users: float, noise: float, **more: Any) -> Uncertainty:
+def of_plain_mean(
+    value: float, users: float, noise: float, *, blur: float = 0.0, **more: Any
+) -> Uncertainty:
     """Return the uncertainty of a mean of user means, whatever their sizes.
 
     A mean of one sample or of many varies by at most p(1-p), which it does if a user's
@@ -172,8 +174,8 @@ def of_plain_mean(value: float, users: float, noise: float, **more: Any) -> Unce
     >>> sure.standard_error
     0.05
     """
-    error = math.hypot(ROOT_TWO * noise, 0.5 / math.sqrt(users))
-    sampling = math.sqrt(guessed_q(value, error) / users)
+    error = math.hypot(ROOT_TWO * noise, 0.5 / math.sqrt(users), blur)
+    sampling = math.sqrt(guessed_q(value, error) / users + blur**2)
     return Uncertainty(noise=noise, sampling=sampling, **more)
 
 

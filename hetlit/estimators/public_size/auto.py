@@ -48,13 +48,14 @@ Chapter: A realizable estimator; When the model is wrong.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from hetlit import check
 from hetlit.estimators import tails
-from hetlit.estimators.anchor import ANCHOR_SHARE, Anchor
+from hetlit.estimators.anchor import anchor_error, anchor_share, settle
 from hetlit.estimators.clipped_mean import ClippedMean, plan_clipped_mean
 from hetlit.estimators.plain import plain_mean
 from hetlit.estimators.result import Estimate
@@ -71,7 +72,7 @@ from hetlit.estimators.spread import (
     spread_resolution,
     typical_spread,
 )
-from hetlit.estimators.uncertainty import Clipped, of_weighted_mean
+from hetlit.estimators.uncertainty import Clipped
 from hetlit.privacy.account import Account
 from hetlit.privacy.ledger import PUBLIC_SIZES, Cohort, everyone
 from hetlit.privacy.noise import Randomness, source_of
@@ -82,22 +83,26 @@ from hetlit.users.table import Users, check_users
 # Cautious weights assume that p(1-p) is this: a compromise between p = 1/2, where
 # it is 1/4, and rare ones, for which noise matters more and weights should be equal.
 CAUTIOUS_Q = 0.15
+MANY = "many samples"  # the cohort of the typical spread
 
 
 @dataclass(frozen=True, kw_only=True)
 class Final:
     """The last two steps, planned; everything in it is public.
 
-    mean : the weighted mean
-    mean_epsilon : its share
-    test_epsilon : the share of the tail test, 0 where it is not asked
-    intervals : what users would be clipped to, None where nobody is
+    mean, epsilon : the weighted mean and its share
+    test, limit : the tail test before it and the count from which on there is an alarm;
+        None and infinity where nobody is clipped
     """
 
     mean: ClippedMean
-    mean_epsilon: float
-    test_epsilon: float = 0.0
-    intervals: tails.Intervals | None = None
+    epsilon: float
+    test: tails.TailTest[ClippedMean] | None = None
+    limit: float = math.inf
+
+    def variance(self, q: float, spread: float) -> float:
+        """Return the variance it promises if nobody is clipped and nothing alarms."""
+        return self.mean.variance(q, spread, self.epsilon)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,8 +110,7 @@ class Plan:
     """How to spend the budget on first guesses; everything in it is public.
 
     sizes, epsilon : what it is made for
-    cautious : the cautious mean on all of epsilon, to compare with
-    spread_epsilon : the share of the typical spread
+    anchor_epsilon, spread_epsilon : the shares of the anchor and the typical spread
     spread_from : the smallest size that takes part in the typical spread
     spread_users : how many users that is
     resolution : the finest spread, relative to p(1-p), that they can tell from 0
@@ -114,7 +118,7 @@ class Plan:
 
     sizes: Sizes
     epsilon: float
-    cautious: ClippedMean
+    anchor_epsilon: float
     spread_epsilon: float
     spread_from: float
     spread_users: int
@@ -123,55 +127,74 @@ class Plan:
     @property
     def left(self) -> float:
         """What is left for the tail test and the final mean."""
-        return (1.0 - ANCHOR_SHARE) * self.epsilon - self.spread_epsilon
+        return self.epsilon - self.anchor_epsilon - self.spread_epsilon
 
     def final(self, centre: float, q: float, spread: float) -> Final:
         """Return the last two steps, given the anchor and the typical spread."""
-        sizes, n = self.sizes, self.sizes.n
-        plain = np.full_like(sizes.k, 1.0 / n)
-        noise = 2.0 / (n * self.epsilon) ** 2
-        best = [
-            (
-                tails.mean_variance(sizes.k, sizes.counts, weights, q, spread)
-                + noise * (weights.max() * n) ** 2,
-                tails.squared_weights(sizes.k, sizes.counts, weights),
-            )
-            for weights in (plain, self.cautious.weights)
-        ]
-        variances = variance_of_mean(sizes.k, q, spread)
-        error = anchor_error(sizes, self.epsilon)
-        for share in tails.SHARES:
-            test = share * self.epsilon
-            reach = best_reach(n, self.left - test)
-            lower, upper = light_intervals(variances, centre, q, spread, error, reach)
-            if lower.max() <= 0.0 and upper.min() >= 1.0:
-                break  # nobody would be clipped
-            mean = plan_clipped_mean(
-                sizes, lower, upper, variances, self.left - test, "optimal"
-            )
-            intervals = tails.Intervals(
-                k=sizes.k,
-                counts=sizes.counts,
-                weights=mean.weights,
-                lower=mean.lower,
-                upper=mean.upper,
-                deviations=np.sqrt(variances),
-                reach=reach,
-            )
-            if intervals.risk(centre, test, n * self.epsilon, *best) <= tails.RISK:
-                return Final(
-                    mean=mean,
-                    mean_epsilon=self.left - test,
-                    test_epsilon=test,
-                    intervals=intervals,
-                )
-        return self.unclipped(q, spread, self.left)
+        cautious = Final(mean=self.unclipped(q, spread, self.left), epsilon=self.left)
+        chosen = tails.best_test(
+            self._tests(centre, q, spread),
+            centre,
+            cautious.variance(q, spread),
+            self._compared_with(q, spread),
+        )
+        if chosen is None:
+            return cautious
+        test, limit = chosen
+        return Final(mean=test.mean, epsilon=test.mean_epsilon, test=test, limit=limit)
 
-    def unclipped(self, q: float, spread: float, epsilon: float) -> Final:
+    def unclipped(self, q: float, spread: float, epsilon: float) -> ClippedMean:
         """Return the final mean if nobody may be clipped."""
         spread = max(spread, CAUTIOUS_SPREAD * q)
-        return Final(
-            mean=_unclipped_mean(self.sizes, q, spread, epsilon), mean_epsilon=epsilon
+        return unclipped_mean(self.sizes, q, spread, epsilon)
+
+    def _tests(
+        self, centre: float, q: float, spread: float
+    ) -> Iterator[tails.TailTest[ClippedMean]]:
+        """Yield a tail test of each share, and the clipped mean that it allows."""
+        sizes, n = self.sizes, self.sizes.n
+        variances = variance_of_mean(sizes.k, q, spread)
+        error = anchor_error(sizes.k, sizes.counts, n, self.anchor_epsilon)
+        for share in tails.SHARES:
+            test, left = share * self.epsilon, self.left - share * self.epsilon
+            reach = best_reach(n, left)
+            lower, upper = light_intervals(variances, centre, q, spread, error, reach)
+            if lower.max() <= 0.0 and upper.min() >= 1.0:
+                return  # nobody would be clipped
+            mean = plan_clipped_mean(sizes, lower, upper, variances, left, "optimal")
+            yield tails.TailTest(
+                epsilon=test,
+                intervals=tails.Intervals(
+                    k=sizes.k,
+                    counts=sizes.counts,
+                    weights=mean.weights,
+                    lower=mean.lower,
+                    upper=mean.upper,
+                    deviations=np.sqrt(variances),
+                    reach=reach,
+                ),
+                mean=mean,
+                mean_epsilon=left,
+                calm=mean.variance(q, spread, left),
+                alarmed=self.unclipped(q, spread, left).variance(q, spread, left),
+            )
+
+    def _compared_with(self, q: float, spread: float) -> tuple[tails.Unclipped, ...]:
+        """Return the plain and the cautious mean, each on the whole budget."""
+        sizes, epsilon = self.sizes, self.epsilon
+        cautious = cautious_mean(sizes, epsilon)
+        plain = np.full_like(sizes.k, 1.0 / sizes.n)
+        return (
+            tails.Unclipped(
+                variance=plain_variance(
+                    sizes.k, sizes.counts, q, spread, sizes.n, epsilon
+                ),
+                squares=tails.squared_weights(sizes.k, sizes.counts, plain),
+            ),
+            tails.Unclipped(
+                variance=cautious.variance(q, spread, epsilon),
+                squares=tails.squared_weights(sizes.k, sizes.counts, cautious.weights),
+            ),
         )
 
 
@@ -180,12 +203,14 @@ class Plans:
     """What public sizes and epsilon decide, for many runs on users of these sizes.
 
     sizes, epsilon : what they are made for
+    anchor_epsilon : the share of the anchor
     cautious : the weighted mean that needs no first guess, None where it does not pay
     adaptive : the plan with first guesses, None where they would not pay
     """
 
     sizes: Sizes
     epsilon: float
+    anchor_epsilon: float
     cautious: ClippedMean | None
     adaptive: Plan | None
 
@@ -230,27 +255,25 @@ def estimate_adaptive(
     plans = make_plans(sizes, epsilon) if plans is None else plans
     if not plans.fit(sizes, epsilon):
         raise ValueError("plans must be made for users of these sizes and this epsilon")
-    if plans.cautious is None and plans.adaptive is None:
+    plan = plans.adaptive
+    if plan is None and plans.cautious is None:
         note = "planned from sizes alone: weights would gain little"
         return plain_mean(users, epsilon, PUBLIC_SIZES, source, trace, note)
-
-    plan = plans.adaptive
     cohorts = everyone(n) if plan is None else _cohorts(sizes, plan)
     account = Account(epsilon, PUBLIC_SIZES, cohorts, source)
 
     # 1. Anchor.
     plain = groups.sum(lambda group, means: means) / n
-    raw = account.laplace("anchor", plain, 1.0 / n, ANCHOR_SHARE * epsilon)
-    anchor_scale = account.scale
-    centre, q = clamped_guess(raw, anchor_error(sizes, epsilon), n)
+    raw = account.laplace("anchor", plain, 1.0 / n, plans.anchor_epsilon)
+    raw_scale = account.scale
+    error = anchor_error(sizes.k, sizes.counts, n, plans.anchor_epsilon)
+    centre, q = clamped_guess(raw, error, n)
 
-    spread, least_spread, path = CAUTIOUS_SPREAD * q, math.inf, "cautious"
-    caught, clipped = math.nan, None
-    notes = []
     if plan is None:
         assert plans.cautious is not None
-        final = Final(mean=plans.cautious, mean_epsilon=account.left)
-        notes.append("planned from sizes alone: first guesses would not pay")
+        path, note = "cautious", "planned from sizes alone: first guesses would not pay"
+        final = Final(mean=plans.cautious, epsilon=account.left)
+        spread, most_spread = CAUTIOUS_SPREAD * q, math.inf
     else:
         # 2. Typical spread.
         spread = typical_spread(
@@ -261,91 +284,70 @@ def estimate_adaptive(
             q,
             plan.resolution,
             plan.spread_epsilon,
-            "many samples",
+            MANY,
         )
-        final, path = plan.final(centre, q, spread), "unclipped"
+        final = plan.final(centre, q, spread)
+        path, note = "unclipped", "clipping could hide a minority: nobody was clipped"
+        most_spread = math.inf
 
-        # 3. Tail test.
-        test = final.intervals
-        if test is not None:
-            caught = account.laplace(
-                "tail test",
-                tails.outsiders(groups, test.lower, test.upper, test.deviations),
-                1.0,
-                final.test_epsilon,
-            )
-            hidden = account.scale
-            if caught > test.limit(final.test_epsilon, n * epsilon):
-                path = "alarm"
-                notes.append("the tail test noticed a minority: nobody was clipped")
-                least_spread = spread + caught / test.users
-                final = plan.unclipped(q, spread, final.mean_epsilon)
-            else:
-                path, least_spread = "clipped", 2.0 * spread  # the next cell
-                clipped = Clipped(
-                    caught=caught,
-                    scale=hidden,
-                    users=test.users,
-                    beyond=test.users * test.worst_move(centre),
-                )
+    # 3. Tail test.
+    clipped = None
+    if plan is not None and final.test is not None:
+        test = final.test.intervals
+        caught = account.laplace(
+            "tail test",
+            tails.outsiders(groups, test.lower, test.upper, test.deviations),
+            1.0,
+            final.test.epsilon,
+        )
+        if caught > final.limit:
+            path, note = "alarm", "the tail test noticed a minority: nobody was clipped"
+            surely = caught + 3.0 * account.scale
+            most_spread = spread + test.variance(centre, surely)
+            mean = plan.unclipped(q, spread, final.epsilon)
+            final = Final(mean=mean, epsilon=final.epsilon)
         else:
-            notes.append("clipping could hide a minority: nobody was clipped")
-            spread = max(spread, CAUTIOUS_SPREAD * q)
+            path, note = "clipped", ""
+            surely = caught + account.scale
+            most_spread = math.sqrt(2.0) * spread + test.variance(centre, surely)
+            move = test.worst_move(centre)
+            clipped = Clipped(moved=move * caught, noise=move * account.scale)
 
-    # 4. Final mean.
+    # 4. Final mean, and what follows from it.
     mean = final.mean
     weighted = account.laplace(
-        "final mean", mean.noiseless(groups), mean.sensitivity, final.mean_epsilon
+        "final mean", mean.noiseless(groups), mean.sensitivity, final.epsilon
     )
-
-    # What follows is post-processing.
-    counts, weights = sizes.counts, mean.weights
-    uniform = np.full_like(weights, 1.0 / n)
-    sampling = tails.mean_variance(sizes.k, counts, uniform, q, min(spread, q))
-    anchor = Anchor(value=raw, scale=anchor_scale, sampling=sampling)
-    promised = (
-        tails.mean_variance(sizes.k, counts, weights, q, min(spread, q))
-        + 2.0 * account.scale**2
-    )
-    radius = anchor.radius(promised)
-    value = anchor.moved(weighted, radius)
-    gap = tails.mean_variance(
-        sizes.k, counts, weights - uniform, q, min(least_spread, q)
-    )
-    difference = math.sqrt(gap + 2.0 * account.scale**2)
-    uncertainty = of_weighted_mean(
-        value,
-        sizes.k,
-        counts,
-        weights,
-        least_spread,
+    settled = settle(
+        weighted,
         account.scale,
+        raw,
+        raw_scale,
+        k=sizes.k,
+        counts=sizes.counts,
+        weights=mean.weights,
+        n=n,
+        q=q,
+        spread=spread,
+        most_spread=most_spread,
         clipped=clipped,
-        dependence=anchor.dependence(difference),
-        furthest=radius,
     )
     inside = None
     if trace:
         inside = mean.trace(
             groups,
-            final.mean_epsilon,
+            final.epsilon,
             path=path,
-            anchor=anchor,
-            radius=radius,
-            weighted=weighted,
-            difference=difference,
+            anchor=settled.anchor,
+            radius=settled.radius,
             initial_mean=centre,
             initial_variance=spread,
-            caught=caught,
             plan=plan,
             final=final,
         )
+    ledger = account.ledger(*[note] if note else [])
     return Estimate(
-        value,
-        account.ledger(*notes),
-        inside,
-        uncertainty,
-        anchor.warnings(weighted, difference),
+        settled.value, ledger, inside, settled.uncertainty, settled.warnings
     )
 
 
@@ -355,17 +357,23 @@ def make_plans(sizes: Sizes, epsilon: float) -> Plans:
     Judged at p = 1/2, where p(1-p) = 1/4 is largest, and for several spreads.  Each
     plan must promise clearly less than the simpler one.
     """
+    n = sizes.n
     spreads = [0.25 * relative for relative in JUDGED_SPREADS]
+    share = anchor_share(sizes.k, sizes.counts, n, epsilon)
+    anchor_epsilon = share * epsilon
+    weighted = cautious_mean(sizes, epsilon - anchor_epsilon)
+    plan = adaptive_plan(sizes, epsilon, anchor_epsilon)
+
     known = [
-        plain_variance(sizes.k, sizes.counts, 0.25, spread, sizes.n, epsilon)
+        plain_variance(sizes.k, sizes.counts, 0.25, spread, n, epsilon)
         for spread in spreads
     ]
-    share = (1.0 - ANCHOR_SHARE) * epsilon
-    cautious = cautious_mean(sizes, share)
-    promised = [cautious.variance(0.25, spread, share) for spread in spreads]
-    pays = mean_log_ratio(promised, known) < math.log(WORTHWHILE)
-    known = promised if pays else known
-    plan = adaptive_plan(sizes, epsilon)
+    promised = [
+        weighted.variance(0.25, spread, epsilon - anchor_epsilon) for spread in spreads
+    ]
+    cautious = None
+    if mean_log_ratio(promised, known) < math.log(WORTHWHILE):
+        cautious, known = weighted, promised
     if plan is not None:
         promised = [_promised(plan, 0.5, spread) for spread in spreads]
         if mean_log_ratio(promised, known) >= math.log(WORTHWHILE):
@@ -373,39 +381,27 @@ def make_plans(sizes: Sizes, epsilon: float) -> Plans:
     return Plans(
         sizes=sizes,
         epsilon=epsilon,
-        cautious=cautious if pays else None,
+        anchor_epsilon=anchor_epsilon,
+        cautious=cautious,
         adaptive=plan,
     )
 
 
 def cautious_mean(sizes: Sizes, epsilon: float) -> ClippedMean:
     """Return the weighted mean that needs no first guess and clips nobody."""
-    return _unclipped_mean(sizes, CAUTIOUS_Q, CAUTIOUS_SPREAD * CAUTIOUS_Q, epsilon)
+    return unclipped_mean(sizes, CAUTIOUS_Q, CAUTIOUS_SPREAD * CAUTIOUS_Q, epsilon)
 
 
-def _unclipped_mean(
+def unclipped_mean(
     sizes: Sizes, q: float, spread: float, epsilon: float
 ) -> ClippedMean:
+    """Return the best weighted mean that clips nobody, for these guesses."""
     variances = variance_of_mean(sizes.k, q, spread)
     lower, upper = np.zeros_like(sizes.k), np.ones_like(sizes.k)
     return plan_clipped_mean(sizes, lower, upper, variances, epsilon, "optimal")
 
 
-def anchor_error(sizes: Sizes, epsilon: float) -> float:
-    """Return the standard error of the anchor at p = 1/2, if users differ somewhat."""
-    return math.sqrt(
-        plain_variance(
-            sizes.k,
-            sizes.counts,
-            0.25,
-            0.25 * CAUTIOUS_SPREAD,
-            sizes.n,
-            ANCHOR_SHARE * epsilon,
-        )
-    )
-
-
-def adaptive_plan(sizes: Sizes, epsilon: float) -> Plan | None:
+def adaptive_plan(sizes: Sizes, epsilon: float, anchor_epsilon: float) -> Plan | None:
     """Return the plan with first guesses, or None if too few users can give them."""
     # Whole groups with the most samples, until there is evidence enough.
     spread_epsilon = SPREAD_SHARE * epsilon
@@ -418,7 +414,7 @@ def adaptive_plan(sizes: Sizes, epsilon: float) -> Plan | None:
     return Plan(
         sizes=sizes,
         epsilon=epsilon,
-        cautious=cautious_mean(sizes, epsilon),
+        anchor_epsilon=anchor_epsilon,
         spread_epsilon=spread_epsilon,
         spread_from=float(sizes.k[enough[-1]]),
         spread_users=spread_users,
@@ -432,8 +428,7 @@ def _promised(plan: Plan, p: float, var_p: float) -> float:
     A guess of the spread cannot be better than the plan's resolution, so that is added.
     """
     q = p * (1.0 - p)
-    final = plan.final(p, q, min(var_p + plan.resolution * q, q))
-    return final.mean.variance(q, var_p, final.mean_epsilon)
+    return plan.final(p, q, min(var_p + plan.resolution * q, q)).variance(q, var_p)
 
 
 def expected_variance(plans: Plans, p: float, var_p: float) -> float:
@@ -449,7 +444,7 @@ def expected_variance(plans: Plans, p: float, var_p: float) -> float:
         return _promised(plans.adaptive, p, var_p)
     q, sizes, epsilon = p * (1.0 - p), plans.sizes, plans.epsilon
     if plans.cautious is not None:
-        return plans.cautious.variance(q, var_p, (1.0 - ANCHOR_SHARE) * epsilon)
+        return plans.cautious.variance(q, var_p, epsilon - plans.anchor_epsilon)
     return plain_variance(sizes.k, sizes.counts, q, var_p, sizes.n, epsilon)
 
 
@@ -457,7 +452,7 @@ def _cohorts(sizes: Sizes, plan: Plan) -> tuple[Cohort, ...]:
     """Return who takes part in what, by public sizes."""
     threshold = f"{plan.spread_from:g}"
     cohorts = (
-        Cohort("many samples", plan.spread_users, f"size {threshold} or more"),
+        Cohort(MANY, plan.spread_users, f"size {threshold} or more"),
         Cohort("few samples", sizes.n - plan.spread_users, f"size below {threshold}"),
     )
     return tuple(cohort for cohort in cohorts if cohort.users)
