@@ -41,6 +41,7 @@ import numpy as np
 from scipy import special
 
 from hetlit.check import Floats
+from hetlit.estimators.uncertainty import Clipped
 from hetlit.theory.variance import variance_of_mean
 from hetlit.users.groups import Groups
 
@@ -116,6 +117,29 @@ class Intervals:
         """
         _, caught, moved = self.outside(centre)
         return float(np.max(moved / caught, initial=0.0))
+
+    def clipped(self, centre: float, caught: float, scale: float) -> Clipped:
+        """Return how far clipping moved the mean, by what a test caught."""
+        move = self.worst_move(centre)
+        return Clipped(moved=move * caught, noise=move * scale)
+
+    def spread_if_calm(
+        self, centre: float, spread: float, caught: float, scale: float
+    ) -> float:
+        """Return a guess of var_p that is not understated, without an alarm.
+
+        To the end of the median's cell, and those whom the test may have caught.
+        """
+        return math.sqrt(2.0) * spread + self.variance(centre, caught + scale)
+
+    def spread_if_alarmed(
+        self, centre: float, spread: float, caught: float, scale: float
+    ) -> float:
+        """Return a guess of var_p that is not understated, after an alarm.
+
+        Nothing else allows for the minority then, so its number is taken higher.
+        """
+        return spread + self.variance(centre, caught + 3.0 * scale)
 
     def variance(self, centre: float, count: float) -> float:
         """Return how much a minority that the test counts so adds to var_p, at most."""

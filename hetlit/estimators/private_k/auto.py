@@ -68,7 +68,7 @@ from hetlit.estimators.spread import (
     spread_resolution,
     typical_spread,
 )
-from hetlit.estimators.uncertainty import Clipped, of_plain_mean
+from hetlit.estimators.uncertainty import of_plain_mean
 from hetlit.privacy.account import Account
 from hetlit.privacy.ledger import PRIVATE_SIZES, everyone
 from hetlit.privacy.noise import Randomness, source_of
@@ -384,18 +384,16 @@ def estimate_histogram_ratio(
             1.0,
             final.test.epsilon,
         )
+        seen = caught, account.scale
         if caught > final.limit:
             path, note = "alarm", "the tail test noticed a minority: nobody was clipped"
-            surely = caught + 3.0 * account.scale
-            most_spread = spread + intervals.variance(centre, surely)
+            most_spread = intervals.spread_if_alarmed(centre, spread, *seen)
             weighting = plan.unclipped(spread, final.epsilon)
             final = Final(weighting=weighting, epsilon=final.epsilon)
         else:
             path, note = "clipped", ""
-            surely = caught + account.scale
-            most_spread = math.sqrt(2.0) * spread + intervals.variance(centre, surely)
-            move = intervals.worst_move(centre)
-            clipped = Clipped(moved=move * caught, noise=move * account.scale)
+            most_spread = intervals.spread_if_calm(centre, spread, *seen)
+            clipped = intervals.clipped(centre, *seen)
 
     # 5. Total weight, within the bounds that n and the weights set.
     weighting = final.weighting

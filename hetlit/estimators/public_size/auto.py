@@ -72,7 +72,6 @@ from hetlit.estimators.spread import (
     spread_resolution,
     typical_spread,
 )
-from hetlit.estimators.uncertainty import Clipped
 from hetlit.privacy.account import Account
 from hetlit.privacy.ledger import PUBLIC_SIZES, Cohort, everyone
 from hetlit.privacy.noise import Randomness, source_of
@@ -300,18 +299,16 @@ def estimate_adaptive(
             1.0,
             final.test.epsilon,
         )
+        seen = caught, account.scale
         if caught > final.limit:
             path, note = "alarm", "the tail test noticed a minority: nobody was clipped"
-            surely = caught + 3.0 * account.scale
-            most_spread = spread + test.variance(centre, surely)
+            most_spread = test.spread_if_alarmed(centre, spread, *seen)
             mean = plan.unclipped(q, spread, final.epsilon)
             final = Final(mean=mean, epsilon=final.epsilon)
         else:
             path, note = "clipped", ""
-            surely = caught + account.scale
-            most_spread = math.sqrt(2.0) * spread + test.variance(centre, surely)
-            move = test.worst_move(centre)
-            clipped = Clipped(moved=move * caught, noise=move * account.scale)
+            most_spread = test.spread_if_calm(centre, spread, *seen)
+            clipped = test.clipped(centre, *seen)
 
     # 4. Final mean, and what follows from it.
     mean = final.mean
