@@ -28,14 +28,21 @@ from typing import Any
 import numpy as np
 
 from hetlit import check
+from hetlit.check import MOST_SIZES
 from hetlit.estimators import tails
-from hetlit.estimators.anchor import settle
+from hetlit.estimators.anchor import anchor_error, anchor_share, settle
 from hetlit.estimators.card import FRAME, LINE
+from hetlit.estimators.private_k import auto as private_k
 from hetlit.estimators.public_size import auto as public_size
-from hetlit.estimators.spread import CAUTIOUS_SPREAD
+from hetlit.estimators.spread import (
+    CAUTIOUS_SPREAD,
+    JUDGED_SPREADS,
+    WORTHWHILE,
+    mean_log_ratio,
+)
 from hetlit.estimators.uncertainty import Clipped, Uncertainty, of_plain_mean
 from hetlit.theory.variance import plain_variance, variance_of_mean
-from hetlit.users.groups import Sizes, by_size_class
+from hetlit.users.groups import Sizes, by_size_class, classes_up_to
 from hetlit.users.table import Users
 
 SPREADS = (0.0, 0.02, 0.05, 0.1, 0.2)  # standard deviations of the users' rates
@@ -150,17 +157,29 @@ WIDTHS = (8, 11, 11, 12, 11, 11)  # of the columns of a printed forecast
 
 
 @dataclass(frozen=True, kw_only=True)
+class Run:
+    """A run in which first guesses are right and nobody is far from the others.
+
+    path : as in `Line`
+    variance : the mean squared error
+    uncertainty : what the run would say of itself
+    """
+
+    path: str
+    variance: float
+    uncertainty: Uncertainty
+
+
+@dataclass(frozen=True, kw_only=True)
 class Release:
     """One way to release a mean, with some budget, of users of some sizes.
 
     method : as in `Forecast`
-    variance : its mean squared error, for a variance of the users' rates
-    run : the path of a run that goes as expected, and what it would say of itself
+    run : the run, for a variance of the users' rates
     """
 
     method: str
-    variance: Callable[[float], float]
-    run: Callable[[float], tuple[str, Uncertainty]]
+    run: Callable[[float], Run]
 
 
 def plan(
@@ -169,6 +188,7 @@ def plan(
     *,
     error: float | None = None,
     counts: Any = None,
+    k_max: int | None = None,
     mean: float = 0.5,
     spreads: Any = None,
     level: float = 0.95,
@@ -183,12 +203,15 @@ def plan(
     error : in place of epsilon, a root mean squared error above 0 and below 1 that the
         default must keep at every spread; the forecast is for the epsilon it needs
     counts : shape (rows,), how many users have which size; one each if None
+    k_max : where sizes are private, their public bound, from 1 to 10^7.  Then `sizes`
+        is a guess, and must be public: do not read it from the users to be asked
     mean : the population mean, in [0, 1]; 1/2 is the worst case
     spreads : standard deviations of the users' rates, from 0 to sqrt(mean (1 - mean));
         if None 0, 0.02, 0.05, 0.1 and 0.2, as far as the mean allows
     level : of the intervals, strictly between 0 and 1
 
-    Privacy: it sees no user's samples, and spends nothing.
+    Privacy: it sees no user's samples, and spends nothing.  What it returns is as
+    public as `sizes`.
 
     Chapter: A realizable estimator.
 
@@ -214,24 +237,27 @@ def plan(
     mean = check.between("mean", mean, 0.0, 1.0)
     chosen = _checked_spreads(spreads, mean)
     level = check.strictly_between("level", level, 0.0, 1.0)
-    guessed = _checked_sizes(sizes, counts)
+    k_max = None if k_max is None else check.integer("k_max", k_max, 1, MOST_SIZES)
+    known = _checked_sizes(sizes, counts, k_max)
 
     def release(epsilon: float) -> Release:
-        return _public_release(guessed, epsilon, mean)
+        if k_max is None:
+            return _public_release(known, epsilon, mean)
+        return _private_release(known, epsilon, mean, k_max)
 
     if error is not None:
-        budget = _needed_epsilon(release, guessed, error, mean, chosen)
+        budget = _needed_epsilon(release, known, error, mean, chosen)
     assert budget is not None
-    default, plain = release(budget), _plain_release(guessed, budget, mean)
+    default, plain = release(budget), _plain_release(known, budget, mean)
     return Forecast(
-        n=guessed.n,
+        n=known.n,
         epsilon=budget,
-        k_max=None,
+        k_max=k_max,
         mean=mean,
         level=level,
         method=default.method,
         lines=tuple(
-            _line(default, plain, guessed, mean, spread, level) for spread in chosen
+            _line(default, plain, known, mean, spread, level) for spread in chosen
         ),
     )
 
@@ -249,12 +275,19 @@ def _checked_spreads(spreads: Any, mean: float) -> list[float]:
     return [min(float(spread), most) for spread in chosen]
 
 
-def _checked_sizes(sizes: Any, counts: Any) -> Sizes:
+def _checked_sizes(sizes: Any, counts: Any, k_max: int | None) -> Sizes:
     if isinstance(sizes, Users):
+        if k_max is not None:
+            raise TypeError(
+                "sizes must be an array where sizes are private: a public guess, which "
+                "a table of users is not"
+            )
         if counts is not None:
             raise TypeError("counts must be None for a table, which has its own")
         return by_size_class(sizes).sizes
     k = check.integers("sizes", sizes, 1, copy=False)
+    if k_max is not None and k.max() > k_max:
+        raise ValueError(f"sizes must be at most k_max = {k_max} throughout")
     return by_size_class(Users(k, np.zeros_like(k), counts)).sizes
 
 
@@ -267,27 +300,26 @@ def _line(
     level: float,
 ) -> Line:
     """Return what to expect for one spread."""
-    path, uncertainty = default.run(spread**2)
-    _, plain_uncertainty = plain.run(spread**2)
+    run, plain_run = default.run(spread**2), plain.run(spread**2)
     return Line(
         spread=spread,
-        path=path,
-        error=_error(default, mean, spread),
-        half_width=_half_width(uncertainty, mean, level),
-        plain_error=_error(plain, mean, spread),
-        plain_half_width=_half_width(plain_uncertainty, mean, level),
+        path=run.path,
+        error=_error(run, mean),
+        half_width=_half_width(run, mean, level),
+        plain_error=_error(plain_run, mean),
+        plain_half_width=_half_width(plain_run, mean, level),
         sampling_error=_sampling_error(sizes, mean, spread),
     )
 
 
-def _error(release: Release, mean: float, spread: float) -> float:
+def _error(run: Run, mean: float) -> float:
     """Return the root mean squared error; a value in [0, 1] cannot be farther off."""
-    return min(math.sqrt(release.variance(spread**2)), max(mean, 1.0 - mean))
+    return min(math.sqrt(run.variance), max(mean, 1.0 - mean))
 
 
-def _half_width(uncertainty: Uncertainty, mean: float, level: float) -> float:
+def _half_width(run: Run, mean: float, level: float) -> float:
     """Return half the length of the interval within [0, 1], around the mean."""
-    width = uncertainty.half_width(level)
+    width = run.uncertainty.half_width(level)
     return (min(mean + width, 1.0) - max(mean - width, 0.0)) / 2.0
 
 
@@ -320,7 +352,7 @@ def _needed_epsilon(
 
     def keeps(place: int) -> bool:
         default = release(_three_digits(place))
-        return all(_error(default, mean, s) <= error for s in hardest_first)
+        return all(_error(default.run(s**2), mean) <= error for s in hardest_first)
 
     reached = _sampling_error(sizes, mean, hardest_first[0]) <= error
     high = next((x for x in range(0, LAST + 1, STEP) if reached and keeps(x)), None)
@@ -350,7 +382,7 @@ def _three_digits(place: int) -> float:
 def _unreachable(
     error: float, largest: Release, sizes: Sizes, mean: float, spreads: list[float]
 ) -> str:
-    least, spread = max((_error(largest, mean, s), s) for s in spreads)
+    least, spread = max((_error(largest.run(s**2), mean), s) for s in spreads)
     sampling = _sampling_error(sizes, mean, spread)
     return (
         f"error must be larger, not {error:g}: no epsilon suffices.  If rates have a "
@@ -368,13 +400,12 @@ def _plain_release(sizes: Sizes, epsilon: float, mean: float) -> Release:
     """Return the mean of all user means, for sizes of both kinds."""
     n, q = sizes.n, mean * (1.0 - mean)
     uncertainty = of_plain_mean(mean, n, 1.0 / (n * epsilon))
-    return Release(
-        method="plain",
-        variance=lambda var_p: plain_variance(
-            sizes.k, sizes.counts, q, var_p, n, epsilon
-        ),
-        run=lambda var_p: ("plain", uncertainty),
-    )
+
+    def run(var_p: float) -> Run:
+        variance = plain_variance(sizes.k, sizes.counts, q, var_p, n, epsilon)
+        return Run(path="plain", variance=variance, uncertainty=uncertainty)
+
+    return Release(method="plain", run=run)
 
 
 def _public_release(sizes: Sizes, epsilon: float, mean: float) -> Release:
@@ -382,38 +413,33 @@ def _public_release(sizes: Sizes, epsilon: float, mean: float) -> Release:
     plans = public_size.make_plans(sizes, epsilon)
     if plans.adaptive is None and plans.cautious is None:
         return _plain_release(sizes, epsilon, mean)
-    # Planning does not tell rarer rates from one success among all users.
-    rare = 1.0 / (4.0 * sizes.n)
-    mean = min(max(mean, rare), 1.0 - rare)
+    mean = _not_too_rare(mean, sizes.n)
     return Release(
         method="cautious" if plans.adaptive is None else "adaptive",
-        variance=lambda var_p: public_size.expected_variance(plans, mean, var_p),
         run=lambda var_p: _public_run(plans, mean, var_p),
     )
 
 
-def _public_run(
-    plans: public_size.Plans, mean: float, var_p: float
-) -> tuple[str, Uncertainty]:
-    """Return path and uncertainty if first guesses are right and nobody is far off."""
+def _not_too_rare(mean: float, n: int) -> float:
+    """Return the mean as planning takes it: not nearer to 0 or 1 than 1/(4n)."""
+    return min(max(mean, 0.25 / n), 1.0 - 0.25 / n)
+
+
+def _public_run(plans: public_size.Plans, mean: float, var_p: float) -> Run:
+    """Return the run of a default that is not plain, for public sizes."""
     sizes, q = plans.sizes, mean * (1.0 - mean)
     if plans.adaptive is None:
         assert plans.cautious is not None
         left = plans.epsilon - plans.anchor_epsilon
         final, path = public_size.Final(mean=plans.cautious, epsilon=left), "cautious"
-        spread, most_spread = CAUTIOUS_SPREAD * q, math.inf
+        spread = CAUTIOUS_SPREAD * q
     else:
         spread = min(var_p + plans.adaptive.resolution * q, q)
         final, path = plans.adaptive.final(mean, q, spread), "unclipped"
-        most_spread = math.inf
-    clipped = None
+    most_spread, clipped = math.inf, None
     if final.test is not None:
-        test = final.test.intervals
-        caught = test.users * tails.light_share(test.reach)
-        move = test.worst_move(mean)
-        most_spread = public_size.SPREADS * spread + test.variance(mean, caught)
         path = "clipped"
-        clipped = Clipped(moved=move * caught, noise=move / final.test.epsilon)
+        most_spread, clipped = _calm(final.test, mean, spread)
     settled = settle(
         mean,
         final.mean.sensitivity / final.epsilon,
@@ -428,4 +454,140 @@ def _public_run(
         most_spread=most_spread,
         clipped=clipped,
     )
-    return path, settled.uncertainty
+    return Run(
+        path=path,
+        variance=public_size.expected_variance(plans, mean, var_p),
+        uncertainty=settled.uncertainty,
+    )
+
+
+def _calm(
+    test: tails.TailTest[Any], centre: float, spread: float
+) -> tuple[float, Clipped]:
+    """Return what follows if a tail test counts what Gaussian tails put outside.
+
+    A guess of var_p that is not understated, and how far clipping moved the mean.
+    """
+    intervals, scale = test.intervals, 1.0 / test.epsilon
+    caught = intervals.users * tails.light_share(intervals.reach)
+    most = math.sqrt(2.0) * spread + intervals.variance(centre, caught + scale)
+    move = intervals.worst_move(centre)
+    return most, Clipped(moved=move * caught, noise=move * scale)
+
+
+def _private_release(sizes: Sizes, epsilon: float, mean: float, k_max: int) -> Release:
+    """Return the default for private sizes, if its histogram is right."""
+    n = sizes.n
+    if n * epsilon < private_k.FEWEST:
+        return _plain_release(sizes, epsilon, mean)
+    mean = _not_too_rare(mean, n)
+    histogram = private_k._believed(
+        private_k._binned(sizes, k_max), 2.0 / (private_k.COUNT_SHARE * epsilon)
+    )
+    anchor_epsilon = anchor_share(histogram.k, histogram.counts, n, epsilon) * epsilon
+    plan = private_k.Plan(
+        n=n,
+        epsilon=epsilon,
+        histogram=histogram,
+        cap=min(histogram.largest, k_max),
+        centre=mean,
+        q=mean * (1.0 - mean),
+        error=anchor_error(histogram.k, histogram.counts, n, anchor_epsilon),
+    )
+    left = (1.0 - private_k.COUNT_SHARE) * epsilon - anchor_epsilon
+    question = private_k._spread_question(plan, left)
+
+    def run(var_p: float) -> Run:
+        return _private_run(plan, question, left, anchor_epsilon, sizes, k_max, var_p)
+
+    method = "adaptive" if question is not None else run(0.0).path
+    return Release(method=method, run=run)
+
+
+def _private_run(
+    plan: private_k.Plan,
+    question: private_k.Question | None,
+    left: float,
+    anchor_epsilon: float,
+    sizes: Sizes,
+    k_max: int,
+    var_p: float,
+) -> Run:
+    """Return the run of a default that looks at the histogram, for private sizes."""
+    n, q, k, counts = plan.n, plan.q, plan.histogram.k, plan.histogram.counts
+    raw_scale, total_epsilon = (
+        1.0 / (n * anchor_epsilon),
+        private_k.TOTAL_SHARE * plan.epsilon,
+    )
+    if question is None:
+        spread, spreads = CAUTIOUS_SPREAD * q, [x * q for x in JUDGED_SPREADS]
+        weighting = plan.unclipped(0.0, left - total_epsilon)
+        final = private_k.Final(weighting=weighting, epsilon=left - total_epsilon)
+        path = "cautious"
+    else:
+        spread = min(var_p + question.resolution * q, q)
+        left -= question.epsilon
+        final, path, spreads = plan.final(spread, left), "unclipped", [spread]
+    promised = [plan.promised(final, s) for s in spreads]
+    without = [plain_variance(k, counts, q, s, n, left) for s in spreads]
+    if mean_log_ratio(promised, without) >= math.log(WORTHWHILE):
+        return _plain_again(sizes, plan.centre, raw_scale, 1.0 / (n * left), var_p)
+    most_spread, clipped = math.inf, None
+    if final.test is not None:
+        path = "clipped"
+        most_spread, clipped = _calm(final.test, plan.centre, spread)
+
+    # The noise of the two sums, relative to the total weight.
+    weights, lower, upper = final.weighting.at(classes_up_to(k_max))
+    own, _, _ = final.weighting.at(sizes.k)
+    total = float(np.sum(sizes.counts * own))
+    lightest, heaviest = float(weights.min()), float(weights.max())
+    asked = lightest < heaviest
+    total_scale = (heaviest - lightest) / total_epsilon
+    epsilon = final.epsilon if asked else final.epsilon + total_epsilon
+    widest = np.max(weights * (upper - plan.centre))
+    widest += np.max(weights * (plan.centre - lower))
+    scale = float(widest) / epsilon / total
+    distance = 2.0 * raw_scale**2 + tails.mean_variance(
+        k, counts, np.full_like(k, 1.0 / n), q, spread
+    )
+    blur = math.sqrt(2.0 * distance) * total_scale / total
+    settled = settle(
+        plan.centre,
+        scale,
+        plan.centre,
+        raw_scale,
+        k=k,
+        counts=counts,
+        weights=final.weighting.shares(plan.histogram),
+        n=n,
+        q=q,
+        spread=spread,
+        most_spread=most_spread,
+        clipped=clipped,
+        blur=blur,
+    )
+    sampling = tails.mean_variance(sizes.k, sizes.counts, own / total, q, var_p)
+    return Run(
+        path=path,
+        variance=sampling + 2.0 * scale**2 + blur**2,
+        uncertainty=settled.uncertainty,
+    )
+
+
+def _plain_again(
+    sizes: Sizes, mean: float, first: float, second: float, var_p: float
+) -> Run:
+    """Return the run that ends with a second plain mean.
+
+    first, second : the scales of the noise of both
+    """
+    share = first**2 / (first**2 + second**2)
+    scale, blur = share * second, math.sqrt(2.0) * (1.0 - share) * first
+    q, n = mean * (1.0 - mean), sizes.n
+    sampling = plain_variance(sizes.k, sizes.counts, q, var_p, n, math.inf)
+    return Run(
+        path="plain again",
+        variance=sampling + 2.0 * scale**2 + blur**2,
+        uncertainty=of_plain_mean(mean, n, scale, blur=blur),
+    )
