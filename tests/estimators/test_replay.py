@@ -202,28 +202,59 @@ def test_the_published_variance_is_among_what_is_replayed(methods: Any) -> None:
     assert kinds["paper, answered"]["first variance"] == "exponential mechanism"
 
 
-def test_all_paths_of_both_defaults_are_replayed() -> None:
+# What both defaults ask on each of their paths, and which of it is left out on some.
+PUBLIC_STEPS = {
+    "plain": "mean",
+    "cautious": "anchor, final mean",
+    "unclipped": "anchor, typical spread, final mean",
+    "alarm": "anchor, typical spread, tail test, final mean",
+    "clipped": "anchor, typical spread, tail test, final mean",
+}
+SUMS = "total weight, weighted deviations"
+PRIVATE_STEPS = {
+    "plain": {"mean"},
+    "plain again": {
+        "histogram of sizes, anchor, second plain mean",
+        "histogram of sizes, anchor, typical spread, second plain mean",
+    },
+    "cautious": {f"histogram of sizes, anchor, {SUMS}"},
+    "unclipped": {f"histogram of sizes, anchor, typical spread, {SUMS}"},
+    "alarm": {f"histogram of sizes, anchor, typical spread, tail test, {SUMS}"},
+    "clipped": {f"histogram of sizes, anchor, typical spread, tail test, {SUMS}"},
+}
+
+
+def steps_of(estimate: Any) -> str:
+    return ", ".join(step.name for step in estimate.ledger.steps)
+
+
+@pytest.mark.slow
+def test_all_paths_of_public_sizes_are_replayed_and_spend_epsilon() -> None:
     seen = set()
     for seed in range(60):
         rng = np.random.default_rng([3, seed])
         table, epsilon = large_table(rng), float(rng.choice([0.3, 1.0, 8.0]))
-        for first in check(PUBLIC["auto"], table, resampled(table, rng), epsilon, seed):
-            trace = vars(first.trace)
-            seen.add(("public", trace["adaptive"], trace.get("heavy_tails")))
-        for first in check(
-            PRIVATE["auto"], table, resized(table, K_MAX, rng), epsilon, seed
-        ):
-            trace = vars(first.trace)
-            seen.add(("private", trace["path"], trace.get("clips")))
+        near = resampled(table, rng)[seed % 2 :: 2]
+        for first in check(PUBLIC["auto"], table, near, epsilon, seed):
+            assert first.ledger.epsilon == pytest.approx(epsilon, rel=1e-12)
+            assert first.ledger.delta == 0.0
+            seen.add((first.trace.path, steps_of(first)))
+    assert seen == set(PUBLIC_STEPS.items())
+
+
+@pytest.mark.slow
+def test_all_paths_of_private_sizes_are_replayed_and_spend_epsilon() -> None:
+    seen = set()
+    for seed in range(60):
+        rng = np.random.default_rng([3, seed])
+        table, epsilon = large_table(rng), float(rng.choice([0.3, 1.0, 8.0]))
+        near = resized(table, K_MAX, rng)[seed % 3 :: 3]
+        for first in check(PRIVATE["auto"], table, near, epsilon, seed):
+            assert first.ledger.epsilon == pytest.approx(epsilon, rel=1e-12)
+            assert first.ledger.delta == 0.0
+            seen.add((first.trace.path, steps_of(first)))
     assert seen == {
-        ("public", False, None),
-        ("public", True, False),
-        ("public", True, True),
-        ("private", "plain", None),
-        ("private", "plain again", None),
-        ("private", "cautious", False),
-        ("private", "asked", True),
-        ("private", "asked", False),
+        (path, steps) for path, several in PRIVATE_STEPS.items() for steps in several
     }
 
 
@@ -238,7 +269,7 @@ def test_sizes_beyond_the_exact_classes_show_only_noisy_answers() -> None:
         near = resized(table, k_max, rng)
         for first in check(private("auto", k_max=k_max), table, near, 1.0, 3 * seed):
             paths.add(first.trace.path)
-    assert "asked" in paths
+    assert paths == {"alarm", "clipped"}
 
 
 @pytest.mark.parametrize("name", ["ratio", "ptr"])
