@@ -435,7 +435,7 @@ def difference(
     # Sums over frequencies see D modulo 2 pi/step.  The transform falls like that of a
     # Gaussian or, where users hardly count, like those of both noises.
     step = math.pi / far
-    last = 1.0 / max(deviation / 8.0, min(noise, anchor) / 100.0)
+    last = 1.0 / max(deviation / 8.0, min(noise, anchor) / 10.0)
     t: Floats = (np.arange(math.ceil(last / step), dtype=np.float64) + 0.5) * step
     turns = np.exp(1j * t * (gaps / sizes.k)[:, None])
     sample = 1.0 + rates[:, None] * (turns - 1.0)  # its transform
@@ -492,7 +492,7 @@ def pull(slope: float, epsilon: float, n: int) -> Pull:
 
     bias = float(np.sum(sizes.counts * mean.weights * (rates - MIDDLE)))
     coins = sizes.counts * rates * (1.0 - rates) / sizes.k
-    far = 2.0 * (radius + warning_from + abs(bias)) + 40.0 * (scale + noise)
+    far = 2.0 * (radius + warning_from + abs(bias))
     apart = difference(rates, sizes, mean.weights, noise, scale, far)
     plain = float(np.sum(coins)) / n**2
     weighted = float(np.sum(coins * mean.weights**2)) + 2.0 * noise**2

@@ -326,8 +326,6 @@ def test_the_setting_has_the_numbers_of_the_users() -> None:
 
 # A slope: laws on a fine grid, one convolution after the other.
 
-CELL = 2e-6
-
 
 class OnAGrid:
     """Functions of D = B + L - K, where B is a sum of coins and L and K are noises."""
@@ -346,7 +344,7 @@ class OnAGrid:
         self.noise = self.weights.max() / budget
         self.scale = 1 / (share * epsilon * n)
         self.gaps = self.weights - 1 / n
-        self.length = 1 << 19
+        self.length, self.cell = 1 << 19, self.scale / 500
 
     def coins(self, less: int | None = None) -> np.ndarray:
         """Return the transform of B less p; `less`: a size that has a coin less."""
@@ -365,8 +363,8 @@ class OnAGrid:
 
     def spread_out(self, places: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """Return masses on the grid, around 0, with their means kept."""
-        cells = np.floor(places / CELL).astype(int)
-        above = places / CELL - cells
+        cells = np.floor(places / self.cell).astype(int)
+        above = places / self.cell - cells
         table = np.bincount(cells % self.length, masses * (1 - above), self.length)
         return table + np.bincount(
             (cells + 1) % self.length, masses * above, self.length
@@ -376,12 +374,12 @@ class OnAGrid:
         """Return the transform of the noise's law, times x to this power."""
         x = self.grid
         law = stats.laplace(scale=scale)
-        masses = law.cdf(x + CELL / 2) - law.cdf(x - CELL / 2)
+        masses = law.cdf(x + self.cell / 2) - law.cdf(x - self.cell / 2)
         return np.fft.rfft(masses * x**power)
 
     @property
     def grid(self) -> np.ndarray:
-        return np.fft.fftfreq(self.length, 1 / self.length) * CELL
+        return np.fft.fftfreq(self.length, 1 / self.length) * self.cell
 
     def mean(self, values: np.ndarray, *transforms: np.ndarray) -> float:
         law = np.fft.irfft(math.prod(transforms), self.length)
@@ -417,6 +415,7 @@ class OnAGrid:
 PULLS = [(slope, 1.0, 10_000) for slope in SLOPES[::3]]
 PULLS += [(0.07, epsilon, 10_000) for epsilon in BUDGETS[2:]]
 PULLS += [(0.05, 2.0, users) for users in CROWDS[1:]]
+PULLS += [(0.1, 0.1, 1000)]  # where all weights are the same
 
 
 @pytest.mark.parametrize(("slope", "epsilon", "users"), PULLS)
@@ -426,7 +425,7 @@ def test_moved_values_and_warnings_are_what_a_grid_says(
     found, hand = pull(slope, epsilon, users), OnAGrid(slope, epsilon, users)
     # Radius and threshold, from the library's formulas.
     each = user_variance(np.repeat(SIZES, hand.counts), 0.5, 0.25 / 24)
-    inner = 0.2 + min(math.sqrt(each.mean() / users + 2 * hand.scale**2), 0.2)
+    inner = 0.2 + min(math.sqrt(each.mean() / users + 2 * hand.scale**2), 0.3)
     q = inner * (1 - inner)
     plain = q * hand.counts @ (1 / SIZES + (1 - 1 / SIZES) / 24) / users**2
     promised = (
@@ -440,7 +439,8 @@ def test_moved_values_and_warnings_are_what_a_grid_says(
     far = errors.half_width(1 - FALSE_ALARM, hand.scale, gap)
     assert (found.radius, found.warning_from) == pytest.approx((radius, far))
     for name, expected in hand.errors(radius, far).items():
-        assert getattr(found, name) == pytest.approx(expected, rel=1e-3, abs=2e-5)
+        cells = 1e-3 if name == "warned" else 2e-4  # where a law is cut, in half cells
+        assert getattr(found, name) == pytest.approx(expected, rel=cells, abs=1e-6)
 
     bias = hand.counts @ (hand.weights * hand.rates) - 0.2
     spread = hand.counts * hand.rates * (1 - hand.rates) / SIZES
