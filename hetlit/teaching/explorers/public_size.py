@@ -167,10 +167,10 @@ REALIZABLE = Explorer(
     ),
     notice=(
         "Where auto can afford first guesses, its dots lie close to the line of the "
-        "ideal estimator, though nobody told it the mean or the spread. Where it "
-        "cannot, it weighs users by their sizes alone. The ideal estimator is a "
-        "yardstick and no bound: its intervals are wide, and narrower ones can do "
-        "slightly better."
+        "ideal estimator, though nobody told it the mean or the spread, and though a "
+        "part of its budget asks whether the model holds. Where it cannot, it weighs "
+        "users by their sizes alone. The ideal estimator is a yardstick and no bound: "
+        "its intervals are wide, and narrower ones can do slightly better."
     ),
     description=(
         "Above, the errors of a hundred runs of three estimators, each sorted, in "

@@ -42,8 +42,8 @@ from hetlit.teaching.looks import (
 # Kinds of steps in a ledger, in the order in which they are drawn: which words of a
 # step's name mean this kind, its colour and its hatch.
 KINDS: dict[str, tuple[tuple[str, ...], str, str]] = {
-    "first mean": (("first mean",), BLUE, ""),
-    "spread": (("spread", "variance", "second moment"), GREEN, "//"),
+    "first mean or anchor": (("first mean", "anchor"), BLUE, ""),
+    "spread": (("spread", "variance"), GREEN, "//"),
     "sizes": (("cap", "order statistic", "histogram"), PURPLE, "\\\\"),
     "total weight": (("total weight",), GREY, "xx"),
     "test": (("test",), INK, ".."),

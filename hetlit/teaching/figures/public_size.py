@@ -339,6 +339,24 @@ def comparison(
     return figure
 
 
+def narrowing(spans: Mapping[str, tuple[float, float, float]], truth: float) -> Figure:
+    """Return where one run looks for the mean, one row below the other.
+
+    `spans` maps the name of a row to (low, middle, high) of what it says.
+    """
+    figure, (axes,) = new_figure(height=1.2 + 0.5 * len(spans))
+    rows = -np.arange(len(spans), dtype=np.float64)
+    for row, (low, middle, high) in zip(rows, spans.values(), strict=True):
+        axes.plot([low, high], [row, row], color=BLUE, lw=2.0, marker="|", ms=11)
+        axes.plot(middle, row, ls="", color=INK, marker=THEORY.marker, ms=3.5)
+    axes.axvline(truth, color=INK, ls=REFERENCE.line, lw=1.2)
+    axes.set_yticks(rows, list(spans))
+    axes.set_ylim(rows[-1] - 0.6, 0.6)
+    axes.grid(visible=False, axis="y")
+    label_axes(axes, "rate (dash-dotted line: the truth)", "in this run")
+    return figure
+
+
 def by_profile(
     results: Mapping[str, Mapping[str, tuple[float, float]]], x_label: str
 ) -> Figure:

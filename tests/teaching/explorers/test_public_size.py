@@ -76,7 +76,8 @@ def run_afresh(
         )
         errors["ideal"].append(ideal.value - 0.3)
     arrays = {name: np.array(values) for name, values in errors.items()}
-    return arrays, len(found.ledger.steps) == 4
+    steps = [step.name for step in found.ledger.steps]
+    return arrays, "typical spread" in steps
 
 
 # All budgets with all spreads, all numbers of users with all spreads, and all seeds.
@@ -157,5 +158,5 @@ def test_with_first_guesses_auto_stays_close_to_the_ideal_estimator() -> None:
         if guesses:
             guessed += 1
             errors = {name: np.std(v - MEAN) for name, v in values.items()}
-            assert errors["auto"] < 1.4 * errors["ideal"]
+            assert errors["auto"] < 1.5 * errors["ideal"]
     assert 15 < guessed < 49

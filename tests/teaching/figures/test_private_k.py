@@ -218,7 +218,7 @@ def test_ledgers_stack_the_steps_of_each_cohort():
     ]
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == [
-        "first mean",
+        "first mean or anchor",
         "sizes",
         "total weight",
         "release",
@@ -227,16 +227,17 @@ def test_ledgers_stack_the_steps_of_each_cohort():
 
 def test_every_step_of_the_library_has_a_kind():
     kinds = {
-        "first mean": "first mean",
+        "first mean": "first mean or anchor",
+        "anchor": "first mean or anchor",
         "spread between users": "spread",
         "first variance": "spread",
         "typical spread": "spread",
-        "second moment": "spread",
         "cap on sizes": "sizes",
         "order statistic": "sizes",
         "histogram of sizes": "sizes",
         "total weight": "total weight",
         "test of the distance": "test",
+        "tail test": "test",
         "release of the mean": "release",
         "total offset": "release",
         "weighted deviations": "release",

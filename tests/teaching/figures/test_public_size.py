@@ -40,6 +40,7 @@ TABLE = {
     "zipf": {"auto": (1.0, 0.05), "plain": (8.0, 0.0)},
     "equal": {"auto": (1.1, 0.02), "plain": (1.0, 0.0)},
 }
+SPANS = {"anchor": (0.25, 0.29, 0.33), "value": (0.295, 0.301, 0.307)}
 
 FIGURES = {
     "wrong_guesses": lambda: plots.wrong_guesses(
@@ -60,6 +61,7 @@ FIGURES = {
     "comparison, far": lambda: plots.comparison(
         N * 10**5, CURVES, {}, labels=LABELS, level=1.0
     ),
+    "narrowing": lambda: plots.narrowing(SPANS, truth=0.3),
     "by_profile": lambda: plots.by_profile(TABLE, "variance over ideal"),
 }
 
@@ -175,6 +177,18 @@ def test_comparison_draws_lines_and_points_with_two_standard_errors():
     assert notes(figure) == ["theory", "other", "new"]
     assert axes.texts[0].xy == (N[-1], CURVES["theory"][-1])
     assert axes.texts[2].xy == (N[0], POINTS["new"][1][0])
+
+
+def test_narrowing_draws_a_span_and_its_middle_per_row_and_the_truth():
+    figure = FIGURES["narrowing"]()
+    (axes,) = panels(figure)
+    assert [label.get_text() for label in axes.get_yticklabels()] == list(SPANS)
+    anchor, middle, value, inner, truth = lines(figure)
+    assert same(anchor, [0.25, 0.33], [0, 0])
+    assert same(middle, 0.29, 0)
+    assert same(value, [0.295, 0.307], [-1, -1])
+    assert same(inner, 0.301, -1)
+    assert np.allclose(truth[0], 0.3)
 
 
 def test_by_profile_has_a_row_per_profile_and_a_point_per_method():
