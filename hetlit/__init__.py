@@ -14,6 +14,7 @@ from hetlit.estimators.first_guesses import (
 )
 from hetlit.estimators.ideal import estimate_ideal
 from hetlit.estimators.nonprivate import estimate_nonprivate, estimate_nonprivate_ideal
+from hetlit.estimators.planning import plan
 from hetlit.estimators.private_k import estimate_private_k
 from hetlit.estimators.private_k.ptr import ptr_distance
 from hetlit.estimators.private_k.sums import ratio_statistics
@@ -64,6 +65,7 @@ __all__ = [
     "k_star",
     "optimal_weights",
     "order_statistic_probabilities",
+    "plan",
     "private_order_statistic",
     "ptr_distance",
     "ratio_statistics",

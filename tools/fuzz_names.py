@@ -65,6 +65,8 @@ MOST_DRAWN = 10**7
 UNCHECKED = {
     "Clipped",
     "ClippedMean",
+    "Forecast",
+    "Line",
     "MetaDistribution",
     "NoiseSource",
     "RatioPlan",
@@ -309,6 +311,13 @@ def readable(answer: Any, arguments: Arguments) -> None:
     ensure(hasattr(answer, "trace") == bool(arguments.get("trace")), "whose trace?")
 
 
+def forecast(answer: Any, arguments: Arguments) -> None:
+    """Check that the numbers of a forecast lie where they can, and that it is shown."""
+    for line in answer.lines:
+        within(0.0, 1.0)(list(vars(line).values()), arguments)
+    repr(answer), answer._repr_html_()
+
+
 def interval(answer: Any, arguments: Arguments) -> None:
     """Check that an interval lies in [0, 1] and holds the value."""
     low, high = answer
@@ -465,6 +474,16 @@ def no_steps(rng: Generator, drawn: Drawn) -> Any:
 COHORTS = Kind(lambda rng, drawn: cohorts_of(rng), no_cohorts)
 STEPS = Kind(steps_of, no_steps)
 NOTES = Kind(things((), ("a note",)), things(None, [], "note", (5,), 5))
+PLANNED = {
+    "sizes": whole_numbers(1),
+    "counts": counts_like("sizes"),
+    "mean": PROBABILITY.optional(),
+    "spreads": kinds.array_of(
+        lambda rng, count, drawn: rng.random(count) * largest_spread(drawn),
+        wrong=(-0.1, 0.6, math.inf, -math.inf),
+    ).optional(none=True),
+    "level": INSIDE.optional(),
+}
 META = Kind(
     lambda rng, drawn: some_law(rng),
     things(None, 0.5, "beta", [], {}, hetlit.Beta, np.random.default_rng(0)),
@@ -595,6 +614,13 @@ SHARES = {
     ).optional()
     for parts in (3, 4)
 }
+
+
+def largest_spread(drawn: Drawn) -> float:
+    """Return the largest standard deviation of rates that have the mean."""
+    mean = drawn.get("mean", ABSENT)
+    mean = 0.5 if mean is ABSENT else float(mean)
+    return math.sqrt(mean * (1.0 - mean))
 
 
 # Entries
@@ -1103,6 +1129,31 @@ ENTRIES: dict[str, Entry] = {
     "ptr_distance": Entry(
         {**GUESSES, "proposal": between(0.0, FINITE, usual=(0.0, 1.0))},
         within(-1, kinds.MOST_USERS),
+    ),
+    # Before spending
+    "plan": Entry({**PLANNED, "epsilon": EPSILON}, forecast),
+    "plan: table": Entry(
+        {"sizes": Kind(users().valid), "epsilon": EPSILON},
+        forecast,
+    ),
+    "plan: private": Entry(
+        {
+            **PLANNED,
+            "sizes": whole_numbers(1, 3000),
+            "k_max": integer(
+                lambda drawn: int(kinds.exact(drawn["sizes"]).max()),
+                MOST_SIZES,
+                usual=5000,
+            ),
+            "epsilon": EPSILON,
+        },
+        forecast,
+    ),
+    "plan: error": Entry(
+        {**PLANNED, "error": between(0.0, 1.0, strictly=True)},
+        forecast,
+        refuses="error must be larger",
+        times=1,
     ),
     # Estimators
     "estimate_nonprivate_ideal": Entry(

@@ -14,7 +14,7 @@ they must not be read either, so the caller gives a guess of them that is public
 year's published figures, or another product's.  A forecast made from private sizes is
 not private, and neither is an epsilon that was chosen by it.
 
-Chapter: A realizable estimator.
+Chapter: A realizable estimator; Private k.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ from hetlit import check
 from hetlit.check import MOST_SIZES
 from hetlit.estimators import tails
 from hetlit.estimators.anchor import anchor_error, anchor_share, settle
-from hetlit.estimators.card import FRAME, LINE
+from hetlit.estimators.forecast import Forecast, Line
 from hetlit.estimators.private_k import auto as private_k
 from hetlit.estimators.public_size import auto as public_size
 from hetlit.estimators.spread import (
@@ -46,114 +45,10 @@ from hetlit.users.groups import Sizes, by_size_class, classes_up_to
 from hetlit.users.table import Users
 
 SPREADS = (0.0, 0.02, 0.05, 0.1, 0.2)  # standard deviations of the users' rates
-METHODS = {
-    "plain": "the mean of all user means; weights would gain little",
-    "cautious": "a weighted mean, without first guesses; they would not pay",
-    "adaptive": "private first guesses, then a mean with the weights they suggest",
-}
 # An epsilon that is looked for has three digits: so many in each power of ten.
 DIGITS = 900
 LAST = 24 * DIGITS  # from 1e-12 to 1e12
 STEP = 300  # a third of a power of ten
-
-
-@dataclass(frozen=True, kw_only=True)
-class Line:
-    """What to expect if the users' rates have one spread.
-
-    An error is a root mean squared error, a half-width half the length of an interval.
-
-    spread : the standard deviation of the users' rates
-    path : what the default would do with them: "plain" or "cautious", or "clipped" or
-        "unclipped" after first guesses
-    error : of the default
-    half_width : of the interval that the default would give
-    plain_error : of ``method="plain"``
-    plain_half_width : of the interval that ``method="plain"`` would give
-    sampling_error : without privacy, with the best weights
-    """
-
-    spread: float
-    path: str
-    error: float
-    half_width: float
-    plain_error: float
-    plain_half_width: float
-    sampling_error: float
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Forecast:
-    """What to expect of a release.  It prints itself as a table.
-
-    n : the number of users
-    epsilon : the total budget, as given or as found
-    k_max : the public bound on sizes if they are private, None if they are public
-    mean : the population mean that was assumed
-    level : of the intervals
-    method : the plan of the default: "plain", "cautious" or "adaptive"
-    lines : one `Line` for each spread
-    """
-
-    n: int
-    epsilon: float
-    k_max: int | None
-    mean: float
-    level: float
-    method: str
-    lines: tuple[Line, ...]
-
-    @property
-    def _titles(self) -> tuple[str, str]:
-        sizes = "public" if self.k_max is None else f"private, at most {self.k_max}"
-        setting = f"epsilon {self.epsilon:.4g}, mean {self.mean:g}"
-        return (
-            f"Forecast for {self.n} users, sizes {sizes}, {setting}",
-            f"Default: {METHODS[self.method]}",
-        )
-
-    @property
-    def _heads(self) -> tuple[str, str, str]:
-        level = f"{100.0 * self.level:.6g}%"
-        return "rates'", "expected error", f"half of the {level} interval"
-
-    @property
-    def _rows(self) -> list[list[str]]:
-        rows = [["sd", "default", "plain", "no privacy", "default", "plain"]]
-        for line in self.lines:
-            errors = (line.error, line.plain_error, line.sampling_error)
-            numbers = (*errors, line.half_width, line.plain_half_width)
-            rows.append([f"{line.spread:g}", *(f"{x:.2g}" for x in numbers)])
-        return rows
-
-    def __repr__(self) -> str:
-        first, errors, widths = self._heads
-        lines = [*self._titles, f"{first:<8}{errors:<34}{widths}"]
-        for row in self._rows:
-            cells = "".join(f"{cell:<{w}}" for cell, w in zip(row, WIDTHS, strict=True))
-            lines.append(cells.rstrip())
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        first, errors, widths = (escape(head) for head in self._heads)
-        names, *rows = self._rows
-        right = 'style="text-align: right; padding: 0.1em 0.7em"'
-        table = (
-            f"<tr><th {right}>{first}</th>"
-            f'<th {right} colspan="3">{errors}</th>'
-            f'<th {right} colspan="2">{widths}</th></tr>'
-        )
-        cells = "".join(f'<th {right} scope="col">{name}</th>' for name in names)
-        table += f'<tr style="border-bottom: {LINE}">{cells}</tr>'
-        for spread, *numbers in rows:
-            cells = "".join(f"<td {right}>{number}</td>" for number in numbers)
-            table += f'<tr><th {right} scope="row">{spread}</th>{cells}</tr>'
-        titles = "".join(f"<div>{escape(title)}</div>" for title in self._titles)
-        table = f'<table style="border-collapse: collapse">{table}</table>'
-        return f'<div style="{FRAME}">{titles}{table}</div>'
-
-
-WIDTHS = (8, 11, 11, 12, 11, 11)  # of the columns of a printed forecast
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,14 +113,14 @@ def plan(
     >>> from hetlit import sizes
     >>> plan(sizes.equal(10_000, 20), epsilon=1.0)
     Forecast for 10000 users, sizes public, epsilon 1, mean 0.5
-    Default: the mean of all user means; weights would gain little
-    rates'  expected error                    half of the 95% interval
-    sd      default    plain      no privacy  default    plain
-    0       0.0011     0.0011     0.0011      0.0098     0.0098
-    0.02    0.0011     0.0011     0.0011      0.0098     0.0098
-    0.05    0.0012     0.0012     0.0012      0.0098     0.0098
-    0.1     0.0015     0.0015     0.0015      0.0098     0.0098
-    0.2     0.0023     0.0023     0.0022      0.0098     0.0098
+    Default: the mean of all user means; other weights would not pay
+    rates'    expected error                    half of the 95% interval
+    sd        default    plain      no privacy  default    plain
+    0         0.0011     0.0011     0.0011      0.0098     0.0098
+    0.02      0.0011     0.0011     0.0011      0.0098     0.0098
+    0.05      0.0012     0.0012     0.0012      0.0098     0.0098
+    0.1       0.0015     0.0015     0.0015      0.0098     0.0098
+    0.2       0.0023     0.0023     0.0022      0.0098     0.0098
     >>> plan(sizes.equal(10_000, 20), error=0.003).epsilon
     0.0712
     """
@@ -464,15 +359,15 @@ def _public_run(plans: public_size.Plans, mean: float, var_p: float) -> Run:
 def _calm(
     test: tails.TailTest[Any], centre: float, spread: float
 ) -> tuple[float, Clipped]:
-    """Return what follows if a tail test counts what Gaussian tails put outside.
+    """Return (most_spread, clipped) if a test catches what Gaussian tails put outside.
 
-    A guess of var_p that is not understated, and how far clipping moved the mean.
+    See `settle`.
     """
-    intervals, scale = test.intervals, 1.0 / test.epsilon
+    intervals = test.intervals
     caught = intervals.users * tails.light_share(intervals.reach)
-    most = math.sqrt(2.0) * spread + intervals.variance(centre, caught + scale)
-    move = intervals.worst_move(centre)
-    return most, Clipped(moved=move * caught, noise=move * scale)
+    seen = caught, 1.0 / test.epsilon
+    most_spread = intervals.spread_if_calm(centre, spread, *seen)
+    return most_spread, intervals.clipped(centre, *seen)
 
 
 def _private_release(sizes: Sizes, epsilon: float, mean: float, k_max: int) -> Release:
@@ -500,8 +395,11 @@ def _private_release(sizes: Sizes, epsilon: float, mean: float, k_max: int) -> R
     def run(var_p: float) -> Run:
         return _private_run(plan, question, left, anchor_epsilon, sizes, k_max, var_p)
 
-    method = "adaptive" if question is not None else run(0.0).path
-    return Release(method=method, run=run)
+    if question is not None:
+        return Release(method="adaptive", run=run)
+    return Release(
+        method="cautious" if run(0.0).path == "cautious" else "plain", run=run
+    )
 
 
 def _private_run(
