@@ -16,7 +16,7 @@ METHODS = {
     "adaptive": "private first guesses, then a mean with the weights they suggest",
 }
 TABLE = "border-collapse: collapse; color: inherit; margin-top: 0.5em"
-WIDTHS = (10, 11, 11, 12, 11, 11)  # of the columns of a printed forecast
+WIDTHS = (7, 10, 10, 11, 10, 10)  # of the columns of a printed forecast
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,10 +91,12 @@ class Forecast:
 
     def __repr__(self) -> str:
         first, errors, widths = self._heads
-        lines = [*self._titles, f"{first:<10}{errors:<34}{widths}"]
+        lines = [*self._titles, f"{first:<7} {errors:<33} {widths}"]
         for row in self._rows:
-            cells = "".join(f"{cell:<{w}}" for cell, w in zip(row, WIDTHS, strict=True))
-            lines.append(cells.rstrip())
+            cells = (
+                f"{cell:<{width}}" for cell, width in zip(row, WIDTHS, strict=True)
+            )
+            lines.append(" ".join(cells).rstrip())
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

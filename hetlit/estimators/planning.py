@@ -114,13 +114,13 @@ def plan(
     >>> plan(sizes.equal(10_000, 20), epsilon=1.0)
     Forecast for 10000 users, sizes public, epsilon 1, mean 0.5
     Default: the mean of all user means; other weights would not pay
-    rates'    expected error                    half of the 95% interval
-    sd        default    plain      no privacy  default    plain
-    0         0.0011     0.0011     0.0011      0.0098     0.0098
-    0.02      0.0011     0.0011     0.0011      0.0098     0.0098
-    0.05      0.0012     0.0012     0.0012      0.0098     0.0098
-    0.1       0.0015     0.0015     0.0015      0.0098     0.0098
-    0.2       0.0023     0.0023     0.0022      0.0098     0.0098
+    rates'  expected error                    half of the 95% interval
+    sd      default    plain      no privacy  default    plain
+    0       0.0011     0.0011     0.0011      0.0098     0.0098
+    0.02    0.0011     0.0011     0.0011      0.0098     0.0098
+    0.05    0.0012     0.0012     0.0012      0.0098     0.0098
+    0.1     0.0015     0.0015     0.0015      0.0098     0.0098
+    0.2     0.0023     0.0023     0.0022      0.0098     0.0098
     >>> plan(sizes.equal(10_000, 20), error=0.003).epsilon
     0.0712
     """
