@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import settings
 
 from hetlit import Users, sizes
-from hetlit.estimators.public_size.auto import Plan, cautious_mean
+from hetlit.estimators.public_size.auto import Plan
 from hetlit.users.groups import Groups, by_size_class
 
 QUICK = settings(max_examples=40)
@@ -48,15 +48,11 @@ def neighbours(users: Users, few: bool = False) -> Iterator[tuple[int, Users]]:
 
 def plan_by_hand(users: Users) -> tuple[Groups, Plan]:
     groups = by_size_class(users)
-    held = groups.sizes
     return groups, Plan(
-        mean_epsilon=1.0,
-        moment_epsilon=2.0,
-        spread_epsilon=3.0,
-        final_epsilon=4.0,
-        first=cautious_mean(held, 1.0),
-        first_error=0.05,
-        moment_weights=np.where(held.k > 1, 1 / held.k, 0.0),
+        sizes=groups.sizes,
+        epsilon=10.0,
+        anchor_epsilon=1.0,
+        spread_epsilon=2.0,
         spread_from=float(SOME),
         spread_users=12,
         resolution=0.01,

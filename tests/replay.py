@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -153,6 +154,33 @@ class Recorder:
         return answer
 
 
+class Told(Recorder):
+    """A recorder that gives the answers it was told to give, in order.
+
+    Answers to choices are indices, taken modulo the number of outcomes.
+    """
+
+    def __init__(self, answers: Iterable[float], seed: int = 0) -> None:
+        super().__init__(seed)
+        self.left = list(answers)
+
+    def laplace(self, statistic: float, scale: float) -> float:
+        answer = float(self.left.pop(0))
+        self.asked.append(Asked("laplace", (scale,), statistic, answer))
+        return answer
+
+    def laplaces(self, statistics: Any, scale: float) -> Any:
+        answers = np.array([float(self.left.pop(0)) for _ in statistics])
+        self.asked.append(Asked("laplaces", (scale,), statistics.copy(), answers))
+        return answers.copy()
+
+    def choose(self, utilities: Any, epsilon: float, sensitivity: float) -> int:
+        answer = int(self.left.pop(0)) % len(utilities)
+        noise = (epsilon, sensitivity)
+        self.asked.append(Asked("choose", noise, utilities.copy(), answer))
+        return answer
+
+
 class Replayer:
     """A source that gives a recorder's answers and adds up the privacy loss."""
 
@@ -199,6 +227,13 @@ def replay(
     """
     recorder = Recorder(seed, wild)
     first = estimate(table, recorder)
+    return first, losses_against(neighbour, estimate, first, recorder)
+
+
+def losses_against(
+    neighbour: Users, estimate: Any, first: Any, recorder: Recorder
+) -> list[float]:
+    """Return the loss of each step of a recorded run against a neighbour."""
     replayer = Replayer(recorder)
     second = estimate(neighbour, replayer)
     assert not replayer.waiting, "steps that the neighbour did not have"
@@ -206,7 +241,25 @@ def replay(
     assert first.value == second.value
     assert first.uncertainty == second.uncertainty
     assert first.warnings == second.warnings
-    return first, replayer.losses
+    return replayer.losses
+
+
+def worst_losses(
+    estimate: Any, table: Users, neighbours: Iterable[Users], answers: Iterable[float]
+) -> tuple[Any, dict[str, float]]:
+    """Return the estimate that these answers make, and the worst loss of each step.
+
+    Losses are relative to what the ledger says that the step may spend.
+    """
+    recorder = Told(answers)
+    first = estimate(table, recorder)
+    assert not recorder.left
+    worst = {step.name: 0.0 for step in first.ledger.steps}
+    for neighbour in neighbours:
+        losses = losses_against(neighbour, estimate, first, recorder)
+        for step, loss in zip(first.ledger.steps, losses, strict=True):
+            worst[step.name] = max(worst[step.name], loss / step.epsilon)
+    return first, worst
 
 
 def replaced(users: Users, row: int, k: int, successes: int) -> Users:
