@@ -48,9 +48,10 @@ from hetlit.users.groups import Groups
 SHARES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35)  # of epsilon, for the test
 CALMS = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0)  # noise scales that are no alarm
 SLACK = 1.5  # times what Gaussian tails put outside, which is no reason either
-RISK = 1.25  # the most that an unnoticed minority may add, in mean squared errors
+RISK = 2.0  # the most that an unnoticed minority may add, in mean squared errors
 SMALLEST, LARGEST = 0.01, 0.1  # shares of users that are called a minority
-DISTANCES = 2.0 ** (-np.arange(10) / 1.5)  # of the farthest rate, at which to look
+MINORITIES = np.geomspace(SMALLEST, LARGEST, 24)
+DISTANCES = 2.0 ** (-np.arange(16) / 4.0)  # of the farthest rate, at which to look
 
 Mean = TypeVar("Mean")
 
@@ -160,16 +161,13 @@ class Intervals:
         to var_p, and errors are those of the best mean that clips nobody.
         """
         rates, caught, moved = self.outside(centre)
-        # With x in proportion to the share, Pr(unnoticed) share^2 is at most
-        # min(1, e^(evidence - x)/2) x^2, which is largest at:
-        evidence, speed = epsilon * limits[:, None], -math.expm1(-epsilon) * caught
-        x = np.maximum(evidence - math.log(2.0), np.maximum(2.0, SMALLEST * speed))
-        unnoticed = np.minimum(1.0, 0.5 * np.exp(evidence - x))
-        share = np.minimum(x / speed, LARGEST)
+        share = MINORITIES[:, None]
+        speed = -math.expm1(-epsilon) * share * caught
+        unnoticed = 0.5 * np.exp(epsilon * limits[:, None, None] - speed)
         added = share * (1.0 - share) * (rates - centre) ** 2
         errors = [mean.variance + mean.squares * added for mean in unclipped]
-        worst = unnoticed * (share * moved) ** 2 / np.minimum.reduce(errors)
-        return np.asarray(np.max(worst, axis=1, initial=0.0))
+        worst = (share * moved) ** 2 / np.minimum.reduce(errors)
+        return np.max(np.minimum(unnoticed, 1.0) * worst, axis=(1, 2), initial=0.0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -161,13 +161,13 @@ class Final:
 
     weighting, epsilon : of the deviations
     test, limit : the tail test before them and the count from which on there is an
-        alarm; None and infinity where nobody is clipped
+        alarm; None where nobody is clipped
     """
 
     weighting: Weighting
     epsilon: float
     test: tails.TailTest[Weighting] | None = None
-    limit: float = math.inf
+    limit: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -360,7 +360,10 @@ def estimate_histogram_ratio(
         )
         spreads = [spread]
         final = plan.final(spread, account.left)
-        path, note = "unclipped", "clipping could hide a minority: nobody was clipped"
+        path, note = (
+            "unclipped",
+            "clipping pays too little for its risk: nobody is clipped",
+        )
 
     # 4. Weights, if they are worth it.
     promised = [plan.promised(final, s) for s in spreads]
@@ -386,7 +389,7 @@ def estimate_histogram_ratio(
         )
         seen = caught, account.scale
         if caught > final.limit:
-            path, note = "alarm", "the tail test noticed a minority: nobody was clipped"
+            path, note = "alarm", "the tail test noticed a minority: nobody is clipped"
             most_spread = intervals.spread_if_alarmed(centre, spread, *seen)
             weighting = plan.unclipped(spread, final.epsilon)
             final = Final(weighting=weighting, epsilon=final.epsilon)

@@ -91,13 +91,13 @@ class Final:
 
     mean, epsilon : the weighted mean and its share
     test, limit : the tail test before it and the count from which on there is an alarm;
-        None and infinity where nobody is clipped
+        None where nobody is clipped
     """
 
     mean: ClippedMean
     epsilon: float
     test: tails.TailTest[ClippedMean] | None = None
-    limit: float = math.inf
+    limit: float = 0.0
 
     def variance(self, q: float, spread: float) -> float:
         """Return the variance it promises if nobody is clipped and nothing alarms."""
@@ -286,7 +286,10 @@ def estimate_adaptive(
             MANY,
         )
         final = plan.final(centre, q, spread)
-        path, note = "unclipped", "clipping could hide a minority: nobody was clipped"
+        path, note = (
+            "unclipped",
+            "clipping pays too little for its risk: nobody is clipped",
+        )
         most_spread = math.inf
 
     # 3. Tail test.
@@ -301,7 +304,7 @@ def estimate_adaptive(
         )
         seen = caught, account.scale
         if caught > final.limit:
-            path, note = "alarm", "the tail test noticed a minority: nobody was clipped"
+            path, note = "alarm", "the tail test noticed a minority: nobody is clipped"
             most_spread = test.spread_if_alarmed(centre, spread, *seen)
             mean = plan.unclipped(q, spread, final.epsilon)
             final = Final(mean=mean, epsilon=final.epsilon)
