@@ -8,11 +8,12 @@ plain       the mean of user means: exact
 median      the mean of as many samples of each user in the upper half as the median
             user holds: exact
 capped      the mean of all samples after each user was cut to so many: exact
-auto        the library's default.  Where it plans to be cautious: exact.  Where it
-            makes first guesses: what it gets if they are right, up to the resolution
-            that it plans with, and if clipping changes nothing.  Simulated, it had
-            between 0.85 and 1.4 times that in most of the map, and up to 1.9 times
-            where few users with very unequal sizes and a large budget do not differ
+auto        the library's default.  Where it makes no first guesses: exact, but for
+            values that are moved towards the anchor, which is rare.  Where it makes
+            them: what it gets if they are right, up to the resolution that it plans
+            with, if its tail test is silent and clipping changes nothing.  Simulated,
+            it had between 0.8 and 1.4 times that in most of the map, and up to twice
+            where users with very unequal sizes do not differ
 ideal       knows mean and spread, as `estimate_ideal` does, if clipping changes
             nothing: a yardstick that nobody can have, but no bound, since narrower
             intervals than its own may do better
