@@ -413,10 +413,8 @@ def _private_run(
 ) -> Run:
     """Return the run of a default that looks at the histogram, for private sizes."""
     n, q, k, counts = plan.n, plan.q, plan.histogram.k, plan.histogram.counts
-    raw_scale, total_epsilon = (
-        1.0 / (n * anchor_epsilon),
-        private_k.TOTAL_SHARE * plan.epsilon,
-    )
+    raw_scale = 1.0 / (n * anchor_epsilon)
+    total_epsilon = private_k.TOTAL_SHARE * plan.epsilon
     if question is None:
         spread, spreads = CAUTIOUS_SPREAD * q, [x * q for x in JUDGED_SPREADS]
         weighting = plan.unclipped(0.0, left - total_epsilon)
@@ -439,13 +437,10 @@ def _private_run(
     weights, lower, upper = final.weighting.at(classes_up_to(k_max))
     own, _, _ = final.weighting.at(sizes.k)
     total = float(np.sum(sizes.counts * own))
-    lightest, heaviest = float(weights.min()), float(weights.max())
-    asked = lightest < heaviest
-    total_scale = (heaviest - lightest) / total_epsilon
-    epsilon = final.epsilon if asked else final.epsilon + total_epsilon
+    total_scale = float(np.ptp(weights)) / total_epsilon
     widest = np.max(weights * (upper - plan.centre))
     widest += np.max(weights * (plan.centre - lower))
-    scale = float(widest) / epsilon / total
+    scale = float(widest) / final.epsilon / total
     distance = 2.0 * raw_scale**2 + tails.mean_variance(
         k, counts, np.full_like(k, 1.0 / n), q, spread
     )

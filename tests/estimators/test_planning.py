@@ -44,6 +44,7 @@ K_MAX = 700
 SKEWED = 2 * sizes.geometric(2000, 40, np.random.default_rng(3))
 FEW = 2 * sizes.geometric(300, 40, np.random.default_rng(3))
 LIGHT = np.minimum(2 * sizes.geometric(3000, 20, np.random.default_rng(4)), 254)
+TWO_LEVELS = 2 * sizes.two_level(10_000, 300, 100)
 EQUAL = sizes.equal(1000, 9)
 HARMONIC = sizes.harmonic(3000)
 
@@ -180,26 +181,39 @@ def forced_private_run(k: Any, epsilon: float, cell: int) -> tuple[Any, float, f
 
 
 @pytest.mark.parametrize(
-    ("k", "epsilon", "cell", "path"),
+    ("k", "epsilon", "cell", "path", "method"),
     [
-        (LIGHT, 0.3, 0, "plain"),
-        (sizes.equal(1000, 20), 4.0, 0, "plain again"),
-        (2 * sizes.two_level(10_000, 300, 100), 1.0, 0, "cautious"),
-        (LIGHT, 2.0, 2, "clipped"),
-        (LIGHT, 4.0, -3, "unclipped"),
+        (LIGHT, 0.3, 0, "plain", "plain"),
+        (sizes.equal(1000, 20), 4.0, 0, "plain again", "plain"),
+        (TWO_LEVELS, 1.0, 0, "cautious", "cautious"),
+        (LIGHT, 2.0, 2, "clipped", "adaptive"),
+        (LIGHT, 4.0, -3, "unclipped", "adaptive"),
     ],
 )
 def test_a_run_for_private_sizes_that_finds_what_was_assumed_is_as_forecast(
-    k, epsilon, cell, path
+    k, epsilon, cell, path, method
 ):
     estimate, spread, error = forced_private_run(k, epsilon, cell)
-    line = planned(k, epsilon, spread, k_max=K_MAX)
+    forecast = plan(k, epsilon, spreads=[spread], k_max=K_MAX)
+    line = forecast.lines[0]
     assert (line.path, estimate.trace.path) == (path, path)
+    assert forecast.method == method
     assert line.error == pytest.approx(error, rel=1e-6)
     for level in (0.5, 0.95):
         line = planned(k, epsilon, spread, level=level, k_max=K_MAX)
         width = half_of(estimate.interval(level))
         assert line.half_width == pytest.approx(width, rel=1e-6)
+
+
+def test_weights_are_forecast_from_the_budget_on_at_which_they_are_used():
+    # A run's weights pay for private sizes if they do on average over some spreads.
+    paths = set()
+    for epsilon in np.geomspace(0.3, 1.2, 30):
+        estimate, _, _ = forced_private_run(TWO_LEVELS, float(epsilon), 0)
+        path = planned(TWO_LEVELS, float(epsilon), k_max=K_MAX).path
+        assert path == estimate.trace.path
+        paths.add(path)
+    assert paths == {"plain again", "cautious"}
 
 
 def test_a_plain_estimate_has_the_interval_that_was_forecast():
@@ -214,10 +228,18 @@ def test_nothing_is_farther_off_than_the_farther_end_of_the_rates():
     line = planned([1, 1, 50], 1e-6, 0.0, mean=0.2)
     assert (line.error, line.plain_error) == (0.8, 0.8)
     assert (line.half_width, line.plain_half_width) == (0.5, 0.5)
-    for mean in (0.0, 1.0):
-        line = planned([1, 1, 50], 1.0, 0.0, mean=mean)
-        assert line.half_width <= 0.5
-        assert line.error <= 1.0
+
+
+@pytest.mark.parametrize("k_max", [None, K_MAX])
+@pytest.mark.parametrize("mean", [0.0, 1e-300, 1.0])
+def test_means_at_the_ends_are_planned_like_one_success_in_four_times_n(mean, k_max):
+    forecast = plan(SKEWED, 4.0, mean=mean, spreads=[0.0], k_max=k_max)
+    rare = 0.25 / len(SKEWED)
+    near = 1.0 - rare if mean > 0.5 else rare
+    assert forecast.method == "adaptive"
+    other = plan(SKEWED, 4.0, mean=near, spreads=[0.0], k_max=k_max)
+    assert forecast.lines[0].error == pytest.approx(other.lines[0].error)
+    assert forecast.lines[0].plain_error < other.lines[0].plain_error
 
 
 # Forecasts of averages
