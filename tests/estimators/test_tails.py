@@ -17,6 +17,7 @@ from hetlit import Users
 from hetlit.estimators.tails import (
     CALMS,
     LARGEST,
+    MINORITIES,
     RISK,
     SLACK,
     SMALLEST,
@@ -261,7 +262,8 @@ def test_guesses_of_the_spread_allow_for_whom_the_test_may_have_caught(
 
 
 MEANS = (Unclipped(variance=2e-5, squares=1e-3), Unclipped(variance=1e-5, squares=4e-3))
-SHARES = np.linspace(SMALLEST, LARGEST, 401)[:, None]
+GRID = MINORITIES[:, None]
+FINE = np.linspace(SMALLEST, LARGEST, 1001)[:, None]
 
 
 def chance_bound(epsilon: float, limit: float, counted: Any) -> Any:
@@ -271,17 +273,21 @@ def chance_bound(epsilon: float, limit: float, counted: Any) -> Any:
 
 
 def worst_added(
-    intervals: Intervals, centre: float, unnoticed: Any, means: tuple[Unclipped, ...]
+    intervals: Intervals,
+    centre: float,
+    shares: Any,
+    unnoticed: Any,
+    means: tuple[Unclipped, ...],
 ) -> float:
-    """Return the most a minority adds, searched over its shares and the rates."""
+    """Return the most a minority adds, over its shares and the rates."""
     rates, _, moved = intervals.outside(centre)
-    further = SHARES * (1.0 - SHARES) * (rates - centre) ** 2
+    further = shares * (1.0 - shares) * (rates - centre) ** 2
     errors = [mean.variance + mean.squares * further for mean in means]
-    return float(np.max(unnoticed * (SHARES * moved) ** 2 / np.minimum(*errors)))
+    return float(np.max(unnoticed * (shares * moved) ** 2 / np.minimum(*errors)))
 
 
 @pytest.mark.parametrize("intervals", [one_size(), one_size(4000), several()])
-@pytest.mark.parametrize("epsilon", [0.02, 0.1, 0.5, 2.0])
+@pytest.mark.parametrize("epsilon", [0.02, 0.1, 0.5, 2.0, 100.0])
 @pytest.mark.parametrize("means", [MEANS, (MEANS[0], MEANS[0])])
 def test_the_risk_is_that_of_the_worst_share_and_rate(
     intervals: Intervals, epsilon: float, means: tuple[Unclipped, ...]
@@ -290,9 +296,23 @@ def test_the_risk_is_that_of_the_worst_share_and_rate(
     risks = intervals.risks(0.3, epsilon, limits, means)
     _, caught, _ = intervals.outside(0.3)
     for limit, risk in zip(limits, risks, strict=True):
-        unnoticed = chance_bound(epsilon, limit, SHARES * caught)
-        searched = worst_added(intervals, 0.3, unnoticed, means)
-        assert risk == pytest.approx(searched, rel=0.02)
+        found, searched = (
+            worst_added(
+                *(intervals, 0.3, shares),
+                chance_bound(epsilon, limit, shares * caught),
+                means,
+            )
+            for shares in (GRID, FINE)
+        )
+        assert risk == pytest.approx(found, rel=1e-9)
+        # Shares between those that are looked at are no surprise.
+        assert searched <= 1.3 * risk
+
+
+def test_shares_and_rates_are_looked_at_from_end_to_end() -> None:
+    assert MINORITIES[0] == pytest.approx(SMALLEST, rel=1e-12)
+    assert MINORITIES[-1] == pytest.approx(LARGEST, rel=1e-12)
+    assert np.max(MINORITIES[1:] / MINORITIES[:-1]) < 1.2
 
 
 @pytest.mark.parametrize("deviation", [0.02, 0.3])
@@ -306,13 +326,13 @@ def test_a_minority_goes_unnoticed_no_more_often_than_the_risk_says(
     risks = intervals.risks(0.3, epsilon, limits, MEANS)
     _, caught, _ = intervals.outside(0.3)
     number = np.arange(401)
-    law = stats.binom(400, SHARES).pmf(number)
+    law = stats.binom(400, GRID).pmf(number)
     noise = stats.laplace(scale=1.0 / epsilon)
     for limit, risk in zip(limits, risks, strict=True):
         exact = law @ noise.cdf(limit - np.outer(number, caught / 400))
-        bound = chance_bound(epsilon, limit, SHARES * caught)
+        bound = chance_bound(epsilon, limit, GRID * caught)
         assert (exact <= bound * (1 + 1e-9)).all()
-        assert worst_added(intervals, 0.3, exact, MEANS) <= risk * 1.02
+        assert worst_added(intervals, 0.3, GRID, exact, MEANS) <= risk * (1 + 1e-9)
 
 
 # The choice of share and limit
