@@ -128,7 +128,7 @@ class Recorder:
     """
 
     def __init__(self, seed: int, wild: float = 1.0) -> None:
-        self.chance = Chance(seed)
+        self.chance: Any = Chance(seed)
         self.rng = np.random.default_rng([seed, 7])
         self.wild = wild
         self.asked: list[Asked] = []

@@ -117,7 +117,7 @@ def log_likelihood(users: Users, epsilon: float, answers: tuple[float, ...]) -> 
 
 
 # Answers of the anchor, the typical spread, the tail test and the final mean by path.
-PATHS = {
+PATHS: dict[str, list[tuple[float, ...]]] = {
     "unclipped": list(itertools.product((-0.1, 0.3), (-1,), (-0.5, 1.5))),
     "clipped": list(itertools.product((-0.1, 0.3), (0,), (-30.0,), (-0.5, 1.5))),
     "alarm": list(itertools.product((-0.1, 0.3), (0,), (1e3,), (-0.5, 1.5))),
@@ -766,7 +766,7 @@ def test_rates_that_grow_with_sizes_are_warned_of_and_the_value_is_pulled(
     name: str,
 ) -> None:
     k = profile(name)
-    rates = np.minimum(0.2 + 0.6 * np.log(k) / np.log(2000.0), 1.0)
+    rates = np.minimum(0.1 + 0.2 * np.log(k), 1.0)
     rng, warned, pulled = np.random.default_rng(57), 0, 0
     for _ in range(30):
         users = Users(k, rng.binomial(k, rates))
