@@ -138,7 +138,7 @@ def test_a_run_that_finds_what_was_assumed_is_as_forecast(k, epsilon, cell, path
     sampling = np.sum(trace.weights**2 * user_variance(k, 0.5, spread**2))
     error = math.sqrt(sampling + 2.0 * trace.noise_scale**2)
     assert line.error == pytest.approx(error, rel=1e-3)
-    for level in (0.5, 0.95):
+    for level in (0.02, 0.5, 0.95):
         line = planned(k, epsilon, spread, level=level)
         width = half_of(estimate.interval(level))
         assert line.half_width == pytest.approx(width, rel=1e-6)
@@ -199,7 +199,7 @@ def test_a_run_for_private_sizes_that_finds_what_was_assumed_is_as_forecast(
     assert (line.path, estimate.trace.path) == (path, path)
     assert forecast.method == method
     assert line.error == pytest.approx(error, rel=1e-6)
-    for level in (0.5, 0.95):
+    for level in (0.02, 0.5, 0.95):
         line = planned(k, epsilon, spread, level=level, k_max=K_MAX)
         width = half_of(estimate.interval(level))
         assert line.half_width == pytest.approx(width, rel=1e-6)
@@ -218,7 +218,7 @@ def test_weights_are_forecast_from_the_budget_on_at_which_they_are_used():
 
 def test_a_plain_estimate_has_the_interval_that_was_forecast():
     users = Users(SKEWED, SKEWED // 2)
-    for level in (0.5, 0.95):
+    for level in (0.02, 0.5, 0.95):
         line = planned(users, 0.3, level=level)
         estimate = estimate_public_size(users, 0.3, method="plain", rng=Scripted())
         assert line.plain_half_width == pytest.approx(half_of(estimate.interval(level)))
