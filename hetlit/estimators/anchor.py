@@ -54,7 +54,7 @@ from hetlit.theory.variance import plain_variance
 MOST = 0.1  # of epsilon, for the anchor
 LEAST = 0.05  # of epsilon; where noise drowns it all the same, it can only warn
 CLEARLY = 3.0  # times its noise: an anchor with so much sampling error needs no more
-PRICE = 10.5  # times the plain mean's sampling variance: what dependence may cost
+PRICE = 9.5  # times the plain mean's sampling variance: what dependence may cost
 TOLL = 0.003  # of the variance in the model: what moving may add where noise prevails
 CLAIM = 1.1  # standard deviations of the difference that may hide in the value
 

@@ -366,7 +366,7 @@ def _calm(
     intervals = test.intervals
     caught = intervals.users * tails.light_share(intervals.reach)
     seen = caught, 1.0 / test.epsilon
-    most_spread = intervals.spread_if_calm(centre, spread, *seen)
+    most_spread = intervals.spread_if_calm(centre, spread, seen[0])
     return most_spread, intervals.clipped(centre, *seen)
 
 

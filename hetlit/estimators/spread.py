@@ -22,12 +22,12 @@ from hetlit.users.table import Users
 
 # Constants were chosen by measurement, on the grid that benchmarks/ reports, so its
 # figures flatter them a little.
-SPREAD_SHARE = 0.07  # of epsilon, for the typical spread
-CAUTIOUS_SPREAD = 1.0 / 24.0  # of p(1-p): assumed where nothing is known
+SPREAD_SHARE = 0.06  # of epsilon, for the typical spread
+CAUTIOUS_SPREAD = 1.0 / 40.0  # of p(1-p): assumed where nothing is known
 JUDGED_SPREADS = (0.0, 1.0 / 400.0, 1.0 / 20.0)  # of p(1-p): what plans are judged by
 SPREAD_EVIDENCE = 40.0  # users times budget behind the typical spread, at least
-WORTHWHILE = 0.95  # of the variance without first guesses: what a plan must promise
-ERRORS_OF_MEAN = 2.0  # standard errors of the first mean added to half-widths
+WORTHWHILE = 0.97  # of the variance without first guesses: what a plan must promise
+ERRORS_OF_MEAN = 1.0  # standard errors of the first mean added to half-widths
 REACH = 2.75  # half-widths in standard deviations, at least
 REACH_OFFSET = 2.05  # where they begin to grow: at n epsilon of about 10^5
 MEDIAN_OF_SQUARES = gaussian.MEDIAN**2  # of a standard Gaussian

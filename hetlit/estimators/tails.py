@@ -48,10 +48,12 @@ from hetlit.users.groups import Groups
 SHARES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35)  # of epsilon, for the test
 CALMS = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0)  # noise scales that are no alarm
 SLACK = 1.5  # times what Gaussian tails put outside, which is no reason either
-RISK = 2.0  # the most that an unnoticed minority may add, in mean squared errors
+RISK = 1.5  # the most that an unnoticed minority may add, in mean squared errors
 SMALLEST, LARGEST = 0.01, 0.1  # shares of users that are called a minority
 MINORITIES = np.geomspace(SMALLEST, LARGEST, 24)
 DISTANCES = 2.0 ** (-np.arange(16) / 4.0)  # of the farthest rate, at which to look
+
+CELL_END = math.sqrt(2.0)  # of a median's cell, over its middle
 
 Mean = TypeVar("Mean")
 
@@ -120,27 +122,31 @@ class Intervals:
         return float(np.max(moved / caught, initial=0.0))
 
     def clipped(self, centre: float, caught: float, scale: float) -> Clipped:
-        """Return how far clipping moved the mean, by what a test caught."""
-        move = self.worst_move(centre)
-        return Clipped(moved=move * caught, noise=move * scale)
+        """Return how far clipping moved the mean, by what a test caught.
 
-    def spread_if_calm(
-        self, centre: float, spread: float, caught: float, scale: float
-    ) -> float:
+        What light tails put outside, on both sides, is no part of a minority.
+        """
+        move = self.worst_move(centre)
+        more = caught - self.users * light_share(self.reach)
+        return Clipped(moved=move * more, noise=move * scale)
+
+    def spread_if_calm(self, centre: float, spread: float, caught: float) -> float:
         """Return a guess of var_p that is not understated, without an alarm.
 
-        To the end of the median's cell, and those whom the test may have caught.
+        To the end of the median's cell, and those whom the test caught.
         """
-        return math.sqrt(2.0) * spread + self.variance(centre, caught + scale)
+        return CELL_END * spread + self.variance(centre, caught)
 
     def spread_if_alarmed(
         self, centre: float, spread: float, caught: float, scale: float
     ) -> float:
         """Return a guess of var_p that is not understated, after an alarm.
 
-        Nothing else allows for the minority then, so its number is taken higher.
+        Nothing else allows for the minority then, so its number is taken higher, for
+        the noise and for the luck of who belongs to it.
         """
-        return spread + self.variance(centre, caught + 3.0 * scale)
+        luck = 2.0 * math.sqrt(max(caught, 0.0))
+        return spread + self.variance(centre, caught + 3.0 * scale + luck)
 
     def variance(self, centre: float, count: float) -> float:
         """Return how much a minority that the test counts so adds to var_p, at most."""
@@ -167,7 +173,8 @@ class Intervals:
         added = share * (1.0 - share) * (rates - centre) ** 2
         errors = [mean.variance + mean.squares * added for mean in unclipped]
         worst = (share * moved) ** 2 / np.minimum.reduce(errors)
-        return np.max(np.minimum(unnoticed, 1.0) * worst, axis=(1, 2), initial=0.0)
+        added_error = np.minimum(unnoticed, 1.0) * worst
+        return np.asarray(np.max(added_error, axis=(1, 2), initial=0.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,6 +220,15 @@ def best_test(
         if promised[choice] < least:
             best, least = (test, float(limits[choice])), float(promised[choice])
     return best
+
+
+def spread_if_untested(centre: float, spread: float) -> float:
+    """Return a guess of var_p that is not understated, if no test was asked.
+
+    The median may have overlooked the largest of all minorities, as far away as can be.
+    """
+    farthest = max(centre, 1.0 - centre)
+    return CELL_END * spread + LARGEST * (1.0 - LARGEST) * farthest**2
 
 
 def light_share(reach: float) -> float:

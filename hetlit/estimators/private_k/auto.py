@@ -360,6 +360,7 @@ def estimate_histogram_ratio(
         )
         spreads = [spread]
         final = plan.final(spread, account.left)
+        most_spread = tails.spread_if_untested(centre, spread)
         path, note = (
             "unclipped",
             "clipping pays too little for its risk: nobody is clipped",
@@ -395,7 +396,7 @@ def estimate_histogram_ratio(
             final = Final(weighting=weighting, epsilon=final.epsilon)
         else:
             path, note = "clipped", ""
-            most_spread = intervals.spread_if_calm(centre, spread, *seen)
+            most_spread = intervals.spread_if_calm(centre, spread, caught)
             clipped = intervals.clipped(centre, *seen)
 
     # 5. Total weight, within the bounds that n and the weights set.

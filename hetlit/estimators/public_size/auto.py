@@ -290,7 +290,7 @@ def estimate_adaptive(
             "unclipped",
             "clipping pays too little for its risk: nobody is clipped",
         )
-        most_spread = math.inf
+        most_spread = tails.spread_if_untested(centre, spread)
 
     # 3. Tail test.
     clipped = None
@@ -310,7 +310,7 @@ def estimate_adaptive(
             final = Final(mean=mean, epsilon=final.epsilon)
         else:
             path, note = "clipped", ""
-            most_spread = test.spread_if_calm(centre, spread, *seen)
+            most_spread = test.spread_if_calm(centre, spread, caught)
             clipped = test.clipped(centre, *seen)
 
     # 4. Final mean, and what follows from it.
