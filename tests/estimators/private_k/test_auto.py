@@ -125,7 +125,7 @@ def test_total_and_deviations_move_by_their_sensitivities(clips, ceiling, cap):
     moved = largest_move(deviations)
     assert moved <= on_sum * (1 + 1e-12)
     assert moved == pytest.approx(attained)
-    assert moved >= 0.995 * on_sum
+    assert moved >= 0.95 * on_sum
 
 
 @given(
