@@ -121,8 +121,8 @@ def plan(
     0.05    0.0012     0.0012     0.0012      0.0098     0.0098
     0.1     0.0015     0.0015     0.0015      0.0098     0.0098
     0.2     0.0023     0.0023     0.0022      0.0098     0.0098
-    >>> plan(sizes.equal(10_000, 20), error=0.003).epsilon
-    0.0712
+    >>> plan(sizes.equal(10_000, 20), error=0.02).epsilon
+    0.00712
     """
     if (epsilon is None) is (error is None):
         raise TypeError("epsilon or error must be given: one of them, and not both")
@@ -327,11 +327,12 @@ def _public_run(plans: public_size.Plans, mean: float, var_p: float) -> Run:
         assert plans.cautious is not None
         left = plans.epsilon - plans.anchor_epsilon
         final, path = public_size.Final(mean=plans.cautious, epsilon=left), "cautious"
-        spread = CAUTIOUS_SPREAD * q
+        spread, most_spread = CAUTIOUS_SPREAD * q, math.inf
     else:
         spread = min(var_p + plans.adaptive.resolution * q, q)
         final, path = plans.adaptive.final(mean, q, spread), "unclipped"
-    most_spread, clipped = math.inf, None
+        most_spread = tails.spread_if_untested(mean, spread)
+    clipped = None
     if final.test is not None:
         path = "clipped"
         most_spread, clipped = _calm(final.test, mean, spread)
@@ -365,9 +366,8 @@ def _calm(
     """
     intervals = test.intervals
     caught = intervals.users * tails.light_share(intervals.reach)
-    seen = caught, 1.0 / test.epsilon
-    most_spread = intervals.spread_if_calm(centre, spread, seen[0])
-    return most_spread, intervals.clipped(centre, *seen)
+    most_spread = intervals.spread_if_calm(centre, spread, caught)
+    return most_spread, intervals.clipped(centre, caught, 1.0 / test.epsilon)
 
 
 def _private_release(sizes: Sizes, epsilon: float, mean: float, k_max: int) -> Release:
@@ -419,16 +419,17 @@ def _private_run(
         spread, spreads = CAUTIOUS_SPREAD * q, [x * q for x in JUDGED_SPREADS]
         weighting = plan.unclipped(0.0, left - total_epsilon)
         final = private_k.Final(weighting=weighting, epsilon=left - total_epsilon)
-        path = "cautious"
+        path, most_spread = "cautious", math.inf
     else:
         spread = min(var_p + question.resolution * q, q)
         left -= question.epsilon
         final, path, spreads = plan.final(spread, left), "unclipped", [spread]
+        most_spread = tails.spread_if_untested(plan.centre, spread)
     promised = [plan.promised(final, s) for s in spreads]
     without = [plain_variance(k, counts, q, s, n, left) for s in spreads]
     if mean_log_ratio(promised, without) >= math.log(WORTHWHILE):
         return _plain_again(sizes, plan.centre, raw_scale, 1.0 / (n * left), var_p)
-    most_spread, clipped = math.inf, None
+    clipped = None
     if final.test is not None:
         path = "clipped"
         most_spread, clipped = _calm(final.test, plan.centre, spread)
