@@ -11,8 +11,8 @@ and if it is above a limit, there is an alarm and nobody is clipped.
 Privacy: a user's term lies in [0, 1] whatever she holds, so replacing her moves the sum
 by at most 1, whether sizes are public or private.
 
-What it can overlook.  Rates do not depend on sizes, a share f of users has the rate r,
-and m = f t(r) of them count as outside, on average.  Each belongs to the minority by
+What it can overlook, for given intervals.  Rates do not depend on sizes, a share f of
+users has the rate r, and m = f t(r) of them count as outside, on average.  Each belongs to the minority by
 chance, so E e^(-eN) <= e^(-m (1 - e^(-e))) for the number N that counts, with e the
 epsilon of the test.  Noise below limit - N has chance at most e^(e (limit - N))/2, so
 
@@ -169,12 +169,12 @@ class Intervals:
         rates, caught, moved = self.outside(centre)
         share = MINORITIES[:, None]
         speed = -math.expm1(-epsilon) * share * caught
-        unnoticed = 0.5 * np.exp(epsilon * limits[:, None, None] - speed)
+        evidence = epsilon * limits[:, None, None] - speed
+        unnoticed = 0.5 * np.exp(np.minimum(evidence, math.log(2.0)))
         added = share * (1.0 - share) * (rates - centre) ** 2
         errors = [mean.variance + mean.squares * added for mean in unclipped]
         worst = (share * moved) ** 2 / np.minimum.reduce(errors)
-        added_error = np.minimum(unnoticed, 1.0) * worst
-        return np.asarray(np.max(added_error, axis=(1, 2), initial=0.0))
+        return np.asarray(np.max(unnoticed * worst, axis=(1, 2), initial=0.0))
 
 
 @dataclass(frozen=True, kw_only=True)
