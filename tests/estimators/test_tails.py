@@ -28,6 +28,7 @@ from hetlit.estimators.tails import (
     light_share,
     mean_variance,
     outsiders,
+    spread_if_untested,
     squared_weights,
 )
 from hetlit.users.groups import by_size_class
@@ -228,7 +229,9 @@ def test_what_clipping_moved_is_the_worst_move_per_user_caught(caught: float) ->
     intervals = several()
     move = intervals.worst_move(0.3)
     clipped = intervals.clipped(0.3, caught, 4.0)
-    assert clipped.moved == move * caught
+    # Without those whom light tails put outside.
+    expected = move * (caught - 500 * light_share(2.0))
+    assert clipped.moved == pytest.approx(expected, rel=1e-12)
     assert clipped.noise == move * 4.0
 
 
@@ -249,16 +252,26 @@ def test_guesses_of_the_spread_allow_for_whom_the_test_may_have_caught(
     caught: float,
 ) -> None:
     intervals, spread, scale = several(), 0.002, 4.0
-    calm = intervals.spread_if_calm(0.3, spread, caught, scale)
+    calm = intervals.spread_if_calm(0.3, spread, caught)
     alarmed = intervals.spread_if_alarmed(0.3, spread, caught, scale)
     # The middle of a cell of factor 2 is the root of 2 below its end.
     assert calm == pytest.approx(
-        math.sqrt(2.0) * spread + intervals.variance(0.3, caught + scale)
+        math.sqrt(2.0) * spread + intervals.variance(0.3, caught)
     )
-    assert alarmed == pytest.approx(
-        spread + intervals.variance(0.3, caught + 3.0 * scale)
-    )
+    # Two standard deviations of a number with this mean.
+    number = caught + 3.0 * scale + 2.0 * math.sqrt(max(caught, 0.0))
+    assert alarmed == pytest.approx(spread + intervals.variance(0.3, number))
     assert min(calm, alarmed) >= spread
+
+
+@pytest.mark.parametrize("centre", [0.0, 0.3, 0.8])
+def test_without_a_test_the_largest_minority_may_be_as_far_away_as_can_be(
+    centre: float,
+) -> None:
+    # The variance of a rate that is elsewhere for a share f of users: f (1-f) d^2.
+    worst = max(LARGEST * (1.0 - LARGEST) * (rate - centre) ** 2 for rate in (0.0, 1.0))
+    found = spread_if_untested(centre, 0.002)
+    assert found == pytest.approx(math.sqrt(2.0) * 0.002 + worst, rel=1e-12)
 
 
 MEANS = (Unclipped(variance=2e-5, squares=1e-3), Unclipped(variance=1e-5, squares=4e-3))

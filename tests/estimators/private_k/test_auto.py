@@ -333,6 +333,8 @@ def test_it_settles_with_what_the_path_knows(path):
     scale = scales["weighted deviations"] / total
     assert trace.noise_scale == scale
     most, clipped = math.inf, None
+    if path == "unclipped":
+        most = tails.spread_if_untested(centre, spread)
     if path in ("clipped", "alarm"):
         _, same_plan = answers_of("clipped")
         intervals = told(same_plan)[0].trace.final.test.intervals
@@ -340,7 +342,7 @@ def test_it_settles_with_what_the_path_knows(path):
         if path == "alarm":
             most = intervals.spread_if_alarmed(centre, spread, *seen)
         else:
-            most = intervals.spread_if_calm(centre, spread, *seen)
+            most = intervals.spread_if_calm(centre, spread, seen[0])
             clipped = intervals.clipped(centre, *seen)
             assert final.test.intervals.reach == best_reach(n, final.epsilon)
     # A wrong total scales the distance of the value from the anchor.

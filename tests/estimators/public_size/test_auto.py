@@ -309,6 +309,8 @@ def test_it_settles_with_what_the_path_knows(path: str) -> None:
     most, clipped, spread = math.inf, None, trace.initial_variance
     if path == "cautious":
         assert spread == CAUTIOUS_SPREAD * q
+    if path == "unclipped":
+        most = tails.spread_if_untested(centre, spread)
     if path in ("clipped", "alarm"):
         # The same test that a run without an alarm planned.
         told = Told(PATHS["clipped"][-1])
@@ -317,7 +319,7 @@ def test_it_settles_with_what_the_path_knows(path: str) -> None:
         if path == "alarm":
             most = intervals.spread_if_alarmed(centre, spread, *seen)
         else:
-            most = intervals.spread_if_calm(centre, spread, *seen)
+            most = intervals.spread_if_calm(centre, spread, seen[0])
             clipped = intervals.clipped(centre, *seen)
     settled = settle(
         answers[-1],
