@@ -12,15 +12,16 @@ Privacy: a user's term lies in [0, 1] whatever she holds, so replacing her moves
 by at most 1, whether sizes are public or private.
 
 What it can overlook, for given intervals.  Rates do not depend on sizes, a share f of
-users has the rate r, and m = f t(r) of them count as outside, on average.  Each belongs to the minority by
-chance, so E e^(-eN) <= e^(-m (1 - e^(-e))) for the number N that counts, with e the
-epsilon of the test.  Noise below limit - N has chance at most e^(e (limit - N))/2, so
+users has the rate r, and m = f t(r) of them count as outside, on average.  Each belongs
+to the minority by chance, so E e^(-eN) <= e^(-m (1 - e^(-e))) for the number N that
+counts, with e the epsilon of the test.  Noise below limit - N has chance at most
+e^(e (limit - N))/2, so
 
     Pr(unnoticed) <= e^(e limit - m (1 - e^(-e)))/2.
 
 Clipping them moves the mean by f b(r), b(r) being the mean distance outside over the
 weights, so that an unnoticed minority adds at most Pr(unnoticed) (f b(r))^2 to the
-mean squared error.  `risk` is the worst of it over all rates and all shares that are
+mean squared error.  `risks` has the worst of it over all rates and all shares that are
 called a minority, relative to the error of a mean that clips nobody.
 
 What it costs.  Its share of the budget is lost for the mean, and a false alarm, with
