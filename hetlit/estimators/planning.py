@@ -249,11 +249,17 @@ def _needed_epsilon(
         default = release(_three_digits(place))
         return all(_error(default.run(s**2), mean) <= error for s in hardest_first)
 
-    reached = _sampling_error(sizes, mean, hardest_first[0]) <= error
-    high = next((x for x in range(0, LAST + 1, STEP) if reached and keeps(x)), None)
+    sampling = _sampling_error(sizes, mean, hardest_first[0])
+    high = None
+    if sampling <= error:
+        high = next((x for x in range(0, LAST + 1, STEP) if keeps(x)), None)
     if high is None:
-        default = release(_three_digits(LAST))
-        raise ValueError(_unreachable(error, default, sizes, mean, hardest_first))
+        raise ValueError(
+            f"error must be larger, not {error:g}: no epsilon suffices.  If rates have "
+            f"a standard deviation of {hardest_first[0]:g}, users of these sizes have "
+            f"a sampling error of {sampling:.3g} without privacy, and the default "
+            "always has more.  Leave out spreads that cannot be, or find more users"
+        )
     low = max(high - STEP, 0)
     while high - low > 1:
         middle = (low + high) // 2
@@ -272,20 +278,6 @@ def _three_digits(place: int) -> float:
     """
     power, digits = divmod(place, DIGITS)
     return float(f"{100 + digits}e{power - 14}")
-
-
-def _unreachable(
-    error: float, largest: Release, sizes: Sizes, mean: float, spreads: list[float]
-) -> str:
-    least, spread = max((_error(largest.run(s**2), mean), s) for s in spreads)
-    sampling = _sampling_error(sizes, mean, spread)
-    return (
-        f"error must be larger, not {error:g}: no epsilon suffices.  If rates have a "
-        f"standard deviation of {spread:g}, users of these sizes have a sampling error "
-        f"of {sampling:.3g} without privacy, and the default one of {least:.3g}, "
-        "however large epsilon is.  Leave out spreads that cannot be, or find "
-        "more users"
-    )
 
 
 # Releases

@@ -30,7 +30,7 @@ from hetlit import (
     user_variance,
 )
 from hetlit.estimators.forecast import METHODS, Line
-from hetlit.estimators.planning import SPREADS, plan
+from hetlit.estimators.planning import SPREADS, _public_release, plan
 from hetlit.estimators.private_k.auto import _spread_question
 from hetlit.estimators.public_size.auto import estimate_adaptive, make_plans
 from hetlit.privacy.selection import log_grid
@@ -203,6 +203,16 @@ def test_a_run_for_private_sizes_that_finds_what_was_assumed_is_as_forecast(
         line = planned(k, epsilon, spread, level=level, k_max=K_MAX)
         width = half_of(estimate.interval(level))
         assert line.half_width == pytest.approx(width, rel=1e-6)
+
+
+def test_the_anchor_of_a_run_is_as_forecast():
+    # It bounds an interval only where clipping could have moved the value far.
+    estimate, spread = forced_run(SKEWED, 2.0, 1)
+    run = _public_release(by_size_class(Users(SKEWED, SKEWED)).sizes, 2.0, 0.5).run
+    expected, first = run(spread**2).uncertainty.first, estimate.uncertainty.first
+    assert expected is not None
+    assert expected.noise == pytest.approx(first.noise, rel=1e-12)
+    assert expected.sampling == pytest.approx(first.sampling, rel=1e-12)
 
 
 def test_weights_are_forecast_from_the_budget_on_at_which_they_are_used():
@@ -400,13 +410,16 @@ def test_the_plain_mean_needs_the_epsilon_that_its_variance_says():
     assert needed <= found.epsilon <= 1.01 * needed
 
 
-def test_an_error_below_what_samples_cost_is_refused():
-    sampling = planned(SKEWED, 1.0, 0.1).sampling_error
-    said = rf"deviation of 0\.1, .* error of {sampling:.3g} without privacy"
+@pytest.mark.parametrize("part", [0.9, 1.0 + 1e-6])
+def test_an_error_that_no_epsilon_gives_is_refused(part):
+    # Users with few samples: weights never pay, and the plain mean needs more.
+    k = [3] * 50 + [4] * 50
+    error = part * planned(k, 1.0, 0.2).sampling_error
+    said = rf"deviation of 0\.2, .* error of {error / part:.3g} without privacy"
     with pytest.raises(ValueError, match=f"^error must be larger.*no epsilon.*{said}"):
-        plan(SKEWED, error=0.9 * sampling, spreads=[0.0, 0.1])
+        plan(k, error=error, spreads=[0.0, 0.2])
     # It is not refused for a spread at which it can be had.
-    assert plan(SKEWED, error=0.9 * sampling, spreads=[0.0]).epsilon > 0.0
+    assert plan(k, error=error, spreads=[0.0]).epsilon > 0.0
 
 
 def test_an_error_that_anything_keeps_needs_the_least_epsilon():
