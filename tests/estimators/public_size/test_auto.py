@@ -443,8 +443,8 @@ def test_users_with_one_sample_give_no_plan_with_first_guesses() -> None:
     assert adaptive_plan(held, 1.0, 0.1) is not None
 
 
-@pytest.mark.parametrize("epsilon", [0.02, 0.1, 1.0])
-@pytest.mark.parametrize("name", ["harmonic", "zipf", "equal"])
+@pytest.mark.parametrize("epsilon", [0.02, 0.1, 0.2, 1.0])
+@pytest.mark.parametrize("name", ["harmonic", "zipf", "equal", "two"])
 def test_every_plan_promises_clearly_less_than_a_simpler_one(
     name: str, epsilon: float
 ) -> None:
@@ -650,6 +650,8 @@ def profile(name: str) -> Any:
         return sizes.harmonic(N)
     if name == "equal":
         return sizes.equal(N, 10)
+    if name == "two":
+        return np.repeat([2, 10], N // 2)
     rng = np.random.default_rng(52)
     if name == "lognormal":
         return sizes.lognormal(N, 3.0, 1.5, 2000, rng)
