@@ -71,6 +71,12 @@ rates of minorities (0.2 and 0.1 against 0.9, 0.5 against 1, 1.2% to 3%), and th
 of `simulation` were looked at while constants were chosen.  The cells below share no
 sizes, rates or seeds with them, and were first run when the estimators were frozen."""
 
+STRESS = """The command:
+`python -m benchmarks.outside --set stress --families minority`.
+
+Sizes and minorities with which the defaults did worst while they were tuned, in new
+combinations: what an unlucky choice of cells can show."""
+
 # Kind and parameters: of sizes, then of rates.  light: law, mean, sd; minority: most
 # users' rate and sd, the others' rate and share; dependent: what rates grow with, their
 # base and slope.
@@ -86,6 +92,14 @@ SETS: dict[str, dict[str, str]] = {
         "most .05 .01 .25 .02, most .5 .05 .95 .015",
         "dependent": "rank .3 .04, rank .3 -.08, rank .5 .1, rank .15 -.02, "
         "rank .6 .06, log .2 .1, log .4 -.15, log .1 .05",
+    },
+    "stress": {
+        "sizes": "geometric 150, lognormal 8 1, two-level .1 300, two-level .03 300, "
+        "geometric 40, bimodal .3 3 80, zipf 1.2 800, two-level .3 50",
+        "light": "constant .15 0, beta .08 .02",
+        "minority": "most .2 0 .9 .012, most .1 0 .9 .012, most .5 0 1 .02, "
+        "most .3 0 .9 .03, most .02 0 .5 .01, most .1 .01 .3 .03, most .2 0 .5 .02",
+        "dependent": "log .2 .1, rank .5 .1",
     },
     "report": {
         "sizes": "zipf 1.45 1200, zipf 1.95 600, lognormal 6 1.2, lognormal 3 .6, "
@@ -481,7 +495,9 @@ def report(rows: Sequence[Row]) -> str:
     """Return everything that was measured, as Markdown."""
     assert __doc__ is not None
     lines = ["# Outside what was tuned", "", *__doc__.strip().splitlines(), ""]
-    lines += [TUNED] if rows[0].cell.chosen == "report" else ["The set for tuning."]
+    lines += [
+        {"report": TUNED, "stress": STRESS}.get(rows[0].cell.chosen, "For tuning.")
+    ]
     lines += [""]
     for name, private in (("Public", False), ("Private", True)):
         mine = [row for row in rows if row.cell.private == private]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hetlit.estimators.first_guesses import GRID_RATIO, median_rank_error, rank_factor
-from hetlit.estimators.spread import ERRORS_OF_MEAN, REACH
+from hetlit.estimators.spread import REACH
 from hetlit.privacy.selection import log_grid
 from hetlit.teaching.explorers.explorer import Explorer, Parameter
 from hetlit.teaching.explorers.picture import (
@@ -29,6 +29,9 @@ from hetlit.theory.variance import plain_variance, user_variance
 SAMPLES, MEAN, SPREAD = 100, 0.5, 0.02
 SD = np.sqrt(user_variance(SAMPLES, MEAN, SPREAD**2))
 CELLS = len(log_grid(1.0 / (4.0 * SAMPLES), 1.0, GRID_RATIO))
+# Intervals reach two standard errors of the first mean further, so that a centre that is
+# off by one of them costs next to no bias, which is left out here.
+ERRORS_OF_MEAN = 2.0
 SHARES = np.geomspace(0.005, 0.6, 49)
 FINE = np.geomspace(0.005, 0.6, 120)
 

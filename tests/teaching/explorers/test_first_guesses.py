@@ -13,10 +13,11 @@ from scipy import optimize, stats
 
 from hetlit import initial_variance, user_variance
 from hetlit.estimators.first_guesses import GRID_RATIO, median_rank_error, rank_factor
-from hetlit.estimators.spread import ERRORS_OF_MEAN, REACH
+from hetlit.estimators.spread import REACH
 from hetlit.teaching.explorers.first_guesses import (
     BUDGET,
     CELLS,
+    ERRORS_OF_MEAN,
     FINE,
     MEAN,
     SAMPLES,
