@@ -29,8 +29,8 @@ from hetlit.theory.variance import plain_variance, user_variance
 SAMPLES, MEAN, SPREAD = 100, 0.5, 0.02
 SD = np.sqrt(user_variance(SAMPLES, MEAN, SPREAD**2))
 CELLS = len(log_grid(1.0 / (4.0 * SAMPLES), 1.0, GRID_RATIO))
-# Intervals reach two standard errors of the first mean further, so that a centre that is
-# off by one of them costs next to no bias, which is left out here.
+# Intervals reach two standard errors of the first mean further, so that a centre that
+# is off by one of them costs next to no bias, which is left out here.
 ERRORS_OF_MEAN = 2.0
 SHARES = np.geomspace(0.005, 0.6, 49)
 FINE = np.geomspace(0.005, 0.6, 120)
