@@ -369,6 +369,10 @@ def test_it_settles_with_what_the_path_knows(path):
     assert trace.anchor.sampling == pytest.approx(settled.anchor.sampling, rel=1e-12)
     assert estimate.value == pytest.approx(min(max(settled.value, 0), 1), rel=1e-12)
     assert estimate.warnings == settled.warnings
+    for name in ("noise", "sampling", "dependence", "gap", "standard_error"):
+        found = getattr(estimate.uncertainty, name)
+        expected = getattr(settled.uncertainty, name)
+        assert found == pytest.approx(expected, rel=1e-9)
     for sized in (False, True):
         assert estimate.uncertainty.half_width(0.9, sizes=sized) == pytest.approx(
             settled.uncertainty.half_width(0.9, sizes=sized), rel=1e-9
@@ -445,24 +449,26 @@ def test_weights_are_those_of_the_least_variance_for_the_sizes_believed_in(reach
     weighting = Weighting(
         cap=64.0, centre=0.3, q=0.21, spread=0.004, error=0.01, reach=reach
     )
-    best = weighting.for_histogram(histogram, 2.0)
+    best = weighting.for_histogram(histogram, 0.1)
+    assert math.isfinite(best.ceiling)
     shares = best.shares(histogram)
     assert np.sum(histogram.counts * shares) == pytest.approx(1.0, rel=1e-12)
-    least = best.variance(histogram, 0.004, 2.0)
-    assert least == pytest.approx(promised_by_hand(best, histogram, 0.004, 2.0))
+    least = best.variance(histogram, 0.004, 0.1)
+    assert least == pytest.approx(promised_by_hand(best, histogram, 0.004, 0.1))
     other = best.variance(histogram, 0.01, 1.0)
     assert other == pytest.approx(promised_by_hand(best, histogram, 0.01, 1.0))
     for factor in (0.7, 0.97, 1.03, 1.5):
         changed = replace(best, ceiling=factor * best.ceiling)
-        assert changed.variance(histogram, 0.004, 2.0) >= least * (1 - 1e-4)
+        assert changed.variance(histogram, 0.004, 0.1) >= least * (1 - 1e-4)
     # Nobody with more than the cap counts for more.
     weights, lower, upper = best.at(np.array([64.0, 65.0, 1e6]))
     assert len(set(weights)) == len(set(lower)) == len(set(upper)) == 1
 
 
 @pytest.mark.parametrize("spread", [1e-4, 0.004])
-def test_a_tail_test_is_offered_for_every_share(spread):
-    plan, left = planned(), 2.0
+@pytest.mark.parametrize("n", [2500, 10**9])
+def test_a_tail_test_is_offered_for_every_share(spread, n):
+    plan, left = planned(n=n), 2.0  # very many users are clipped further out
     histogram = plan.histogram
     tests = list(plan._tests(spread, left))
     assert [test.epsilon / plan.epsilon for test in tests] == pytest.approx(
