@@ -14,7 +14,7 @@ noise, with control variates.  What they are divided by is analytic:
 - plain: the mean of all user means, on all of epsilon;
 - best: the better of plain and the cautious weighted mean, which assumes a spread.
 
-An anchor is a plain mean on a share ANCHOR_SHARE of epsilon.  It "sees" a cell if its
+An anchor is a plain mean on a share of epsilon, here a tenth.  It "sees" a cell if its
 sampling variance exceeds that of its noise.
 """
 
@@ -61,7 +61,9 @@ RUNS = {1_000: 300, 3_000: 300, 10_000: 200, 100_000: 40}
 EPSILONS = (0.1, 0.3, 0.5, 1.0, 2.0, 4.0)
 # Cells of each n for public sizes, and of the largest n for private ones.
 FAMILIES = {"light": (12, 6), "minority": (12, 6), "dependent": (8, 4)}
-CAUTIOUS = (0.15, 1 / 24)  # p(1-p) and relative spread that cautious weights assume
+# p(1-p) and the relative spread of the cautious mean that everything is compared with:
+# those of version 0.1.0, whatever the library assumes today.
+CAUTIOUS = (0.15, 1 / 24)
 NOT_ASKED = ("plain", "plain again", "cautious")  # paths without a question of spread
 NAN = math.nan
 TUNED = """The command: `python -m benchmarks outside`, set "report".

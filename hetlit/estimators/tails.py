@@ -226,7 +226,8 @@ def best_test(
 def spread_if_untested(centre: float, spread: float) -> float:
     """Return a guess of var_p that is not understated, if no test was asked.
 
-    The median may have overlooked the largest of all minorities, as far away as can be.
+    The median may have overlooked the largest of what is called a minority, as far away
+    as can be.  More users than that are more than this allows for.
     """
     farthest = max(centre, 1.0 - centre)
     return CELL_END * spread + LARGEST * (1.0 - LARGEST) * farthest**2

@@ -16,8 +16,9 @@ Otherwise:
        rest of the budget goes to a second plain mean, combined with the first.
     5. Total weight.
     6. Weighted deviations from the anchor.
-    At last the value is moved towards the anchor if it is far from it, and a warning
-    says so where chance cannot be the reason: `hetlit.estimators.anchor`.
+
+At last the value is moved towards the anchor if it is far from it, and a warning says
+so where chance cannot be the reason: `hetlit.estimators.anchor`.
 
 Privacy, path by path (neighbours replace one user, her size included; n, k_max and
 epsilon are public).  Which step comes next, and all its parameters, depend on n,
